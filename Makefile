@@ -1,0 +1,81 @@
+# make demo and make test need python3 (3.11 to 3.13, with venv) and make. They set up .venv by
+# themselves, and again when it is broken or when pyproject.toml has changed.
+
+PYTHON ?= python3
+ARGS ?=
+VENV_PYTHON := .venv/bin/python
+PIP := $(VENV_PYTHON) -m pip --quiet --disable-pip-version-check --no-input
+PYTEST := $(VENV_PYTHON) -m pytest -n 2
+
+# The checkout itself comes first on the import path, also after the folder was moved or renamed.
+export PYTHONPATH := $(CURDIR)
+
+# .venv is as it should be when it can run pip and is of the Python that was asked for, if one was.
+version_of = $(shell $(1) -c 'import sys, $(2); print(*sys.version_info[:2], sep=".")' 2>/dev/null)
+venv_version := $(if $(wildcard $(VENV_PYTHON)),$(call version_of,$(VENV_PYTHON),pip))
+wanted_version := $(if $(filter file,$(origin PYTHON)),$(venv_version),$(call version_of,$(PYTHON),venv))
+venv_is_good := $(and $(venv_version),$(filter $(venv_version),$(wanted_version)))
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all check bench clean FORCE
+.NOTPARALLEL:
+
+help:  ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+
+demo: .venv/.demo  ## Watch an agent run past its window and be compacted (ARGS="..." is passed on)
+	@$(VENV_PYTHON) examples/research_agent.py $(ARGS)
+
+test: check  ## Check, then run the tests that take seconds (ARGS="..." goes to pytest)
+	@$(PYTEST) -m "not slow" $(ARGS)
+
+test-all: check  ## Check, then run every test, with many more generated examples
+	@LANGGRAPH_STRICT_MSGPACK=true $(PYTEST) -m "not slow" $(ARGS)
+	@$(PYTEST) --hypothesis-profile=thorough $(ARGS)
+
+check: .venv/.test  ## Lint, formatting, types, import rules
+	@echo "Checking style, types and import rules ..."
+	@$(VENV_PYTHON) -m ruff check --quiet .
+	@$(VENV_PYTHON) -m ruff format --check --quiet .
+	@$(VENV_PYTHON) -m mypy --no-error-summary
+	@$(VENV_PYTHON) -m tests.contracts.test_layers
+
+bench: .venv/.bench  ## Run the benchmarks beside their peers (tests/benchmarks/bench_*.py)
+	@set -e; for program in tests/benchmarks/bench_*.py; do \
+	  echo "== $$program"; \
+	  $(VENV_PYTHON) -m "tests.benchmarks.$$(basename "$$program" .py)" $(ARGS); \
+	done
+
+clean:  ## Remove .venv, builds and caches
+	@rm -rf .venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One environment, three sets of packages; each set's stamp is younger than what it was made from.
+ifeq ($(venv_is_good),)
+.venv/.made: FORCE
+endif
+.venv/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null || { \
+	  echo "$(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo missing), but Python 3.11, 3.12 or 3.13 is needed." >&2; \
+	  echo "Install one (Debian, Ubuntu: apt install python3 python3-venv), or name it:" >&2; \
+	  echo "  make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv --clear .venv >/dev/null || { \
+	  echo "$(PYTHON) could not make a virtual environment: its venv module is missing or broken." >&2; \
+	  echo "Install it (Debian, Ubuntu: apt install python3-venv), or name another Python:" >&2; \
+	  echo "  make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@touch $@
+
+.venv/.demo: .venv/.made pyproject.toml
+	@echo "Installing what the demo needs (once, about half a minute) ..."
+	@$(PIP) install --editable '.[demo,offline]'
+	@touch $@
+
+.venv/.test: .venv/.made pyproject.toml
+	@echo "Installing what the tests need (once, about a minute) ..."
+	@$(PIP) install --editable '.[dev]'
+	@touch .venv/.demo $@
+
+.venv/.bench: .venv/.made pyproject.toml
+	@echo "Installing the benchmarks' peers (once, about a minute) ..."
+	@$(PIP) install --editable '.[bench]'
+	@touch .venv/.demo .venv/.test $@

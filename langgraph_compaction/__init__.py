@@ -1,0 +1,57 @@
+"""Compaction for LangGraph agents: older messages become a digest, nothing that matters is lost.
+
+    from langgraph_compaction import CompactionNode, CompactionState
+
+See the README for a first agent, and `CompactionNode` for the parameters.
+"""
+
+from langgraph_compaction.changes import edit_digest, forget, restore
+from langgraph_compaction.digest.extractive import ExtractiveSummarizer
+from langgraph_compaction.errors import (
+    BudgetError,
+    CascadeExhaustedError,
+    CompactionError,
+    ConfigurationError,
+    MissingChannelError,
+    RecordError,
+    RecordVersionError,
+)
+from langgraph_compaction.node import CompactionNode, Measurement
+from langgraph_compaction.plan.pins import pin
+from langgraph_compaction.settings import CompactionSettings
+from langgraph_compaction.state import (
+    CompactionRecord,
+    CompactionState,
+    DigestSegment,
+    merge_compaction,
+    merge_messages,
+    merge_settings,
+)
+from langgraph_compaction.view import model_view
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BudgetError",
+    "CascadeExhaustedError",
+    "CompactionError",
+    "CompactionNode",
+    "CompactionRecord",
+    "CompactionSettings",
+    "CompactionState",
+    "ConfigurationError",
+    "DigestSegment",
+    "ExtractiveSummarizer",
+    "Measurement",
+    "MissingChannelError",
+    "RecordError",
+    "RecordVersionError",
+    "edit_digest",
+    "forget",
+    "merge_compaction",
+    "merge_messages",
+    "merge_settings",
+    "model_view",
+    "pin",
+    "restore",
+]

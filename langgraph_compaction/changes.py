@@ -1,0 +1,237 @@
+"""Every way a record changes. Each returns a new record; none is changed in place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import BaseMessage, RemoveMessage
+
+from langgraph_compaction.errors import ConfigurationError
+from langgraph_compaction.state import (
+    COMPACTION_KEY,
+    MESSAGES_KEY,
+    RECORD_VERSION,
+    CompactionRecord,
+    DigestSegment,
+    Render,
+    message_key,
+    read_state,
+)
+from langgraph_compaction.view.anchors import Anchor, fingerprint, locate
+
+
+def advanced(
+    record: CompactionRecord,
+    messages: Sequence[BaseMessage],
+    anchor: Anchor,
+    *,
+    stop: int,
+    kept: Sequence[int],
+    segments: list[DigestSegment],
+    render: Render,
+    steps: int,
+) -> CompactionRecord:
+    """The record after a fold of everything before index ``stop`` that is not in ``kept``.
+
+    Args:
+        record: the record before.
+        messages: the messages channel.
+        anchor: where the thread's record ended in ``messages`` when the visit began.
+        stop: index after the last message that is covered now.
+        kept: indexes below ``stop`` of messages that stay visible, ascending.
+        segments: the chain, the new segment included.
+        render: how the view shows it.
+        steps: AI messages of the thread so far.
+    """
+    last = messages[stop - 1]
+    changed: CompactionRecord = {
+        **record,
+        "segments": segments,
+        "last_summarized_index": anchor.position_of(stop - 1),
+        "last_summarized_id": last.id,
+        "next_id": messages[stop].id if stop < len(messages) else None,
+        "kept_ids": [message_key(messages[index], index) for index in kept],
+        "kept_hints": list(kept),
+        "boundary_hint": stop,
+        "render": render,
+        "fold_length": anchor.position_of(len(messages)),
+        "fold_steps": steps,
+    }
+    if last.id is None:
+        changed["fingerprint"] = fingerprint(last)
+    else:
+        changed.pop("fingerprint", None)
+    return changed
+
+
+def revised(record: CompactionRecord, *, human: bool = False) -> CompactionRecord:
+    """The record as a newer one than before; with ``human``, newer than any fold made before."""
+    changed: CompactionRecord = {
+        **record,
+        "version": RECORD_VERSION,
+        "revision": record.get("revision", 0) + 1,
+    }
+    if human:
+        changed["epoch"] = record.get("epoch", 0) + 1
+    return changed
+
+
+def edit_digest(
+    state: Any,
+    text: str,
+    *,
+    segment: int = -1,
+    messages_key: str = MESSAGES_KEY,
+    compaction_key: str = COMPACTION_KEY,
+) -> dict[str, Any]:
+    """A state update that replaces the text of one segment of the digest.
+
+    Use it with ``graph.update_state(config, edit_digest(graph.get_state(config).values, "..."))``.
+    The correction sticks: a fold that was computed before it is dropped.
+
+    Args:
+        state: the values of the graph's state.
+        text: the new text; it stands in the digest as it is.
+        segment: number of the segment, 0-based; negative numbers count from the newest.
+        messages_key: name of the channel with the messages.
+        compaction_key: name of the channel with the record.
+
+    Raises:
+        ConfigurationError: the text is empty, or there is no such segment.
+        MissingChannelError: the state lacks a channel.
+    """
+    _, record = read_state(state, messages_key=messages_key, compaction_key=compaction_key)
+    segments = list(record.get("segments", ()))
+    number = _segment_number(segments, segment)
+    if not text.strip():
+        raise ConfigurationError(
+            "edit_digest: the new text is empty. To drop a segment use restore() (its messages "
+            "show again) or forget() (digest and covered messages go for good)."
+        )
+    # Tokens are scaled, not counted: a state update has no tokenizer at hand, and the chain's
+    # budget needs no more than the size.
+    before = segments[number]
+    ratio = len(text) / max(1, len(before["text"]))
+    edited: DigestSegment = {
+        **before,
+        "text": text,
+        "tokens": max(1, round(before["tokens"] * ratio)),
+        "model": "edited",
+    }
+    segments[number] = edited
+    changed: CompactionRecord = {**record, "segments": segments}
+    return {compaction_key: revised(changed, human=True)}
+
+
+def restore(
+    state: Any,
+    *,
+    segment: int = -1,
+    messages_key: str = MESSAGES_KEY,
+    compaction_key: str = COMPACTION_KEY,
+) -> dict[str, Any]:
+    """A state update that drops a segment and all newer ones, so that their originals show again.
+
+    The newer ones go, too, because the covered range has one end: a hole in it would have to be
+    written down message by message. The messages that show again may be folded anew.
+
+    Args:
+        state: the values of the graph's state.
+        segment: number of the oldest segment to drop, 0-based; negative numbers count from the
+            newest; 0 drops the whole digest.
+        messages_key: name of the channel with the messages.
+        compaction_key: name of the channel with the record.
+
+    Raises:
+        ConfigurationError: there is no such segment, or the covered messages were pruned from the
+            state, so that there is nothing to show.
+        MissingChannelError: the state lacks a channel.
+    """
+    messages, record = read_state(state, messages_key=messages_key, compaction_key=compaction_key)
+    segments = record.get("segments", [])
+    number = _segment_number(segments, segment)
+    if record.get("pruned"):
+        raise ConfigurationError(
+            "restore: the covered messages of this thread were pruned from its state. Use the "
+            "recall tool to read them, or forget() to drop the digest."
+        )
+    left, dropped = segments[:number], segments[number:]
+    changed: CompactionRecord = {**record, "segments": left}
+    if not left:
+        for key in (
+            "last_summarized_index",
+            "last_summarized_id",
+            "next_id",
+            "kept_ids",
+            "kept_hints",
+            "boundary_hint",
+            "fingerprint",
+        ):
+            changed.pop(key, None)
+        return {compaction_key: revised(changed, human=True)}
+    anchor = locate(messages, record)
+    new_end = left[-1]
+    boundary = anchor.index_of(new_end["last_index"]) + 1
+    absorbed = [name for gone in dropped for name in gone.get("absorbed_ids", ())]
+    kept = [
+        (index, message_key(messages[index], index))
+        for index in range(max(0, min(boundary, len(messages))))
+        if index in anchor.kept or message_key(messages[index], index) in absorbed
+    ]
+    changed.update(
+        last_summarized_index=new_end["last_index"],
+        last_summarized_id=new_end["last_id"],
+        next_id=messages[boundary].id if 0 <= boundary < len(messages) else None,
+        kept_ids=[name for _, name in kept],
+        kept_hints=[index for index, _ in kept],
+        boundary_hint=max(0, boundary),
+    )
+    changed.pop("fingerprint", None)
+    return {compaction_key: revised(changed, human=True)}
+
+
+def forget(
+    state: Any, *, messages_key: str = MESSAGES_KEY, compaction_key: str = COMPACTION_KEY
+) -> dict[str, Any]:
+    """A state update that drops the digest and the messages it covers, for good.
+
+    The kept messages (task, pins) and the recent ones stay. Covered messages still in the state
+    are removed by id; earlier checkpoints of the thread are the checkpointer's and stay as they
+    are. Nothing of the digest comes back through a fold that was computed before.
+
+    Args:
+        state: the values of the graph's state.
+        messages_key: name of the channel with the messages.
+        compaction_key: name of the channel with the record.
+
+    Raises:
+        ConfigurationError: covered messages have no ids and so cannot be removed; give the
+            messages channel the `add_messages` reducer, or remove them yourself.
+        MissingChannelError: the state lacks a channel.
+    """
+    messages, record = read_state(state, messages_key=messages_key, compaction_key=compaction_key)
+    anchor = locate(messages, record)
+    hidden = [messages[index] for index in range(anchor.boundary) if index not in set(anchor.kept)]
+    if any(message.id is None for message in hidden):
+        raise ConfigurationError(
+            "forget: covered messages of this state have no ids, so that they cannot be removed "
+            f"from {messages_key!r}. Give that channel the add_messages reducer, or remove the "
+            "messages yourself and write an empty record with a greater epoch."
+        )
+    emptied: CompactionRecord = {"epoch": record.get("epoch", 0)}
+    emptied["revision"] = record.get("revision", 0)
+    update: dict[str, Any] = {compaction_key: revised(emptied, human=True)}
+    if hidden:
+        update[messages_key] = [RemoveMessage(id=str(message.id)) for message in hidden]
+    return update
+
+
+def _segment_number(segments: Sequence[DigestSegment], number: int) -> int:
+    if not -len(segments) <= number < len(segments):
+        held = f"{len(segments)} segment(s)" if segments else "no segments yet"
+        raise ConfigurationError(
+            f"segment={number!r}: the digest of this thread has {held}. Count from 0 for the "
+            "oldest, or from -1 for the newest."
+        )
+    return number % len(segments)

@@ -1,0 +1,138 @@
+"""Messages as text: fenced, escaped, and nothing that a summariser must not see.
+
+A span goes to the summariser as text inside one human message, never as chat messages: a model
+without the agent's tools bound rejects raw tool blocks, and a transcript replayed as chat is an
+instruction to go on with it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+from langgraph_compaction.view.blocks import block_marker, is_reasoning, visible_text
+
+FENCE = "transcript"
+"""Name of the tag around the rendered span."""
+DIGEST_FENCE = "earlier_digest"
+"""Name of the tag around the digest so far, which is context only."""
+REQUEST_FENCE = "current_request"
+"""Name of the tag around instructions that a person gave for one compaction."""
+
+FENCES = (FENCE, DIGEST_FENCE, REQUEST_FENCE, "message", "call", "result")
+
+RESULT_CHARS = 2_000
+"""Characters of a tool result that the summariser sees before the middle is left out."""
+ARGUMENT_CHARS = 4_000
+"""Characters of one call's arguments that the summariser sees."""
+
+_TAG = re.compile(r"<(?=\s*[/\\]?\s*(?:" + "|".join(FENCES) + r")\b)", re.IGNORECASE)
+
+
+def message_text(message: BaseMessage) -> str:
+    """The visible text of a message.
+
+    Text blocks joined by newlines; images, files, audio and unknown blocks as short markers
+    such as ``[image image/png]``; reasoning never. Tool calls are not part of it.
+    """
+    if isinstance(message.content, str):
+        return message.content
+    parts = []
+    for block in message.content:
+        if is_reasoning(block):
+            continue
+        text = visible_text(block)
+        parts.append(block_marker(block) if text is None else text)
+    return "\n".join(part for part in parts if part)
+
+
+def escaped(text: str) -> str:
+    """``text`` with every tag that could open or close one of our fences defused.
+
+    Only those tags: the rest of a transcript (code, HTML, JSON) reaches the summariser unchanged.
+    Unicode line separators become newlines, so that text cannot look like a line of its own.
+    """
+    return _TAG.sub("&lt;", text.replace("\u2028", "\n").replace("\u2029", "\n"))
+
+
+def clamped(text: str, limit: int) -> str:
+    """``text`` with its middle left out where it has more than ``limit`` characters.
+
+    Two thirds of the limit show the head and one third the tail; the size of the middle stands
+    between them.
+    """
+    if limit <= 0 or len(text) <= limit:
+        return text
+    head = limit * 2 // 3
+    tail = limit - head
+    left_out = len(text) - head - tail
+    return f"{text[:head]}\n[... {left_out:,} characters left out ...]\n{text[-tail:]}"
+
+
+def compact_arguments(arguments: Any, limit: int = ARGUMENT_CHARS) -> str:
+    """A call's arguments as JSON on one line, at most about ``limit`` characters."""
+    if isinstance(arguments, str):
+        return clamped(arguments, limit)
+    return clamped(json.dumps(arguments, ensure_ascii=False, default=str), limit)
+
+
+def render_message(
+    message: BaseMessage, position: int, *, result_chars: int = RESULT_CHARS, note: str = ""
+) -> str:
+    """One message as the summariser reads it.
+
+    Args:
+        message: any message of the transcript.
+        position: its position in the thread, 0-based.
+        result_chars: characters of a tool result shown; results that report an error are shown
+            in full. 0 or less: no limit.
+        note: said about the message in its opening tag, for example that a call went unanswered.
+    """
+    text = message_text(message)
+    if isinstance(message, ToolMessage):
+        failed = message.status == "error"
+        body = escaped(text if failed else clamped(text, result_chars))
+        attributes = {"of": message.name or "tool", "outcome": "error" if failed else "ok"}
+        return _tagged("result", position, attributes, body)
+    role = _role(message)
+    parts = [escaped(text)] if text else []
+    if isinstance(message, AIMessage):
+        calls: list[Mapping[str, Any]] = [*message.tool_calls, *message.invalid_tool_calls]
+        for call in calls:
+            arguments = compact_arguments(call.get("args"))
+            parts.append(f"<call>{escaped(str(call.get('name')))} {escaped(arguments)}</call>")
+    attributes = {"role": role}
+    if message.name:
+        attributes["name"] = message.name
+    if note:
+        attributes["note"] = note
+    return _tagged("message", position, attributes, "\n".join(parts))
+
+
+def _role(message: BaseMessage) -> str:
+    if isinstance(message, HumanMessage):
+        return "user"
+    if isinstance(message, AIMessage):
+        return "agent"
+    if isinstance(message, SystemMessage):
+        return "system"
+    return str(getattr(message, "role", message.type))
+
+
+def _tagged(tag: str, position: int, attributes: Mapping[str, str], body: str) -> str:
+    shown = "".join(f' {key}="{_attribute(value)}"' for key, value in attributes.items())
+    return f'<{tag} n="{position}"{shown}>\n{body}\n</{tag}>'
+
+
+def _attribute(value: str) -> str:
+    return re.sub(r"[\"<>\r\n]", "_", value)[:80]
+
+
+def fence(name: str, chunks: Iterable[str]) -> str:
+    """Rendered text between an opening and a closing tag of its own."""
+    body = "\n".join(chunks)
+    return f"<{name}>\n{body}\n</{name}>"

@@ -1,0 +1,72 @@
+"""What a step of compaction asks its driver to do, and what it is told in return."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from langchain_core.messages import BaseMessage
+
+
+@dataclass(frozen=True, slots=True)
+class TierInfo:
+    """What a step knows of a tier of the cascade.
+
+    Attributes:
+        name: as segments and events name it.
+        window: tokens of its context window, None where unknown or without limit.
+    """
+
+    name: str
+    window: int | None
+
+
+class Described(Protocol):
+    """Something that can say what a step has to know of it, once a step needs it."""
+
+    @property
+    def info(self) -> TierInfo:
+        """Name and window; finding them out may build a client."""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRequest:
+    """One call of a summariser.
+
+    Attributes:
+        messages: the prompt: one system and one human message.
+        span: the original messages to fold, in order; empty when condensing.
+        texts: the segments to condense, oldest first; empty when folding.
+        max_tokens: tokens that the text may have.
+    """
+
+    messages: Sequence[BaseMessage]
+    span: Sequence[BaseMessage]
+    texts: Sequence[str]
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallModel:
+    """Ask tier number ``tier``. The outcome is a `Reply` or a `CallFailed`."""
+
+    tier: int
+    request: SummaryRequest
+
+
+@dataclass(frozen=True, slots=True)
+class CallFailed:
+    """The outcome of a call that raised ``error``."""
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """Report ``event``: a plain dict with a ``type``. There is no outcome."""
+
+    event: dict[str, Any]
+
+
+Effect = CallModel | Emit

@@ -1,0 +1,107 @@
+"""The errors a user of this package can meet.
+
+    CompactionError
+    ├── ConfigurationError      a setting is wrong or missing (also a ValueError)
+    ├── MissingChannelError     the graph's state lacks a channel (also a KeyError)
+    ├── RecordError             the record in the state cannot be read
+    │   └── RecordVersionError  ... because a newer version of this package wrote it
+    ├── BudgetError             what must stay does not fit the window
+    └── CascadeExhaustedError   every model that could write the digest failed
+
+Each message says what is wrong, where, and what to do about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+__all__ = [
+    "BudgetError",
+    "CascadeExhaustedError",
+    "CompactionError",
+    "ConfigurationError",
+    "MissingChannelError",
+    "RecordError",
+    "RecordVersionError",
+]
+
+
+class CompactionError(Exception):
+    """Base class of every error this package raises."""
+
+
+class ConfigurationError(CompactionError, ValueError):
+    """A parameter or setting has a value that cannot work.
+
+    The message names the parameter, the value and the remedy.
+    """
+
+
+class MissingChannelError(CompactionError, KeyError):
+    """The state a node received lacks a channel that compaction needs.
+
+    LangGraph drops undeclared keys silently, on the way in and on the way out. Without this
+    error a fold would be computed, billed and lost at every visit.
+
+    Attributes:
+        key: the missing state key.
+    """
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+    def __str__(self) -> str:
+        # KeyError shows the repr of its argument; this message is a sentence.
+        return str(self.args[0])
+
+
+class RecordError(CompactionError, ValueError):
+    """The compaction record in the state has a shape that this package cannot read.
+
+    Raised instead of guessing: a record that is read wrongly could hide messages.
+    """
+
+
+class RecordVersionError(RecordError):
+    """The compaction record was written by a newer version of this package.
+
+    Attributes:
+        found: the version number in the record.
+        supported: the newest version number that this package reads.
+    """
+
+    def __init__(self, found: int, supported: int) -> None:
+        super().__init__(
+            f"The compaction record in the state has version {found!r}, but this version of "
+            f"langgraph_compaction reads versions up to {supported}. Upgrade langgraph_compaction "
+            "wherever this thread runs; nothing was written."
+        )
+        self.found = found
+        self.supported = supported
+
+
+class BudgetError(CompactionError):
+    """What must stay in the view (system messages, task, pins, newest group) exceeds the window.
+
+    Attributes:
+        sizes: tokens by part of the view, after everything that may be clipped was clipped.
+        limit: tokens that the view may take.
+    """
+
+    def __init__(self, message: str, *, sizes: Mapping[str, int], limit: int) -> None:
+        super().__init__(message)
+        self.sizes = dict(sizes)
+        self.limit = limit
+
+
+class CascadeExhaustedError(CompactionError):
+    """Every tier of the cascade failed to write an acceptable digest.
+
+    Attributes:
+        failures: one line for each tier that was tried, in order: its name and why it failed.
+    """
+
+    def __init__(self, message: str, *, failures: Sequence[str]) -> None:
+        super().__init__(message)
+        self.failures = tuple(failures)

@@ -1,0 +1,150 @@
+"""Which span to fold: whole groups, from the end of the covered range to a safe cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from langchain_core.messages import BaseMessage
+
+from langgraph_compaction.plan.pins import first_human, newest_human, protected
+from langgraph_compaction.plan.policy import Policy
+from langgraph_compaction.state import message_key
+from langgraph_compaction.view import Layout
+from langgraph_compaction.view.pairing import Group, first_open, groups
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Messages that one fold takes. Indexes point into the messages channel.
+
+    Attributes:
+        stop: index after the last message of the span: the next boundary.
+        folded: indexes of the messages to fold, ascending.
+        kept: indexes below ``stop`` of the messages that stay visible, ascending.
+        task: key of the task among ``kept``, see `message_key`; None if it is not there.
+        quoted: index of the newest human message if it is folded; it is quoted in full.
+        tokens: tokens of the folded messages as the view shows them.
+        tail_tokens: tokens of what stays behind ``stop``.
+    """
+
+    stop: int
+    folded: tuple[int, ...]
+    kept: tuple[int, ...]
+    task: str | None
+    quoted: int | None
+    tokens: int
+    tail_tokens: int
+
+
+def choose_span(
+    messages: Sequence[BaseMessage],
+    layout: Layout,
+    policy: Policy,
+    count: Callable[[Sequence[BaseMessage]], int],
+    *,
+    fixed: int,
+) -> Span | None:
+    """The span to fold now, or None where nothing may be folded.
+
+    The tail grows backward over whole groups until the keep budget would be exceeded. Precedence:
+    open calls > ``min_keep`` (within the window) > ``keep``. The newest group stays, unless
+    everything is to be folded. If the result would still be above the target, the tail shrinks
+    down to the floor; the floor itself gives way only to the hard limit.
+
+    Args:
+        messages: the messages channel.
+        layout: its view's parts under the current record.
+        policy: the numbers to decide by.
+        count: tokens of a sequence of messages.
+        fixed: tokens of the view without its recent part.
+    """
+    boundary = layout.anchor.boundary
+    found = list(groups(messages, boundary))
+    sizes = [count(layout.clipped(messages[group.start : group.stop])) for group in found]
+    newest = newest_human(messages, boundary, layout.anchor.kept)
+    task = _task(messages, layout, policy, newest)
+    latest = _last_cut(messages, found, policy)
+    cut = _cut(found, sizes, policy, fixed=fixed, latest=latest)
+    stop = found[cut].start if cut < len(found) else len(messages)
+    inside = [*layout.anchor.kept, *range(boundary, stop)]
+    also = {index for index in (task,) if index is not None}
+    if newest is not None and not policy.fold_all:
+        also.add(newest)
+    kept = protected(messages, inside, policy.pinned, also)
+    folded = [index for index in inside if index not in kept]
+    if not folded:
+        return None
+    return Span(
+        stop=stop,
+        folded=tuple(folded),
+        kept=tuple(sorted(kept)),
+        task=message_key(messages[task], task) if task is not None and task in kept else None,
+        quoted=newest if newest in folded else None,
+        tokens=count([messages[index] for index in folded]),
+        tail_tokens=sum(sizes[cut:]),
+    )
+
+
+def _task(
+    messages: Sequence[BaseMessage], layout: Layout, policy: Policy, newest: int | None
+) -> int | None:
+    """Index of the task. The first request stays the task once it was kept as such."""
+    if policy.task is None:
+        return None
+    if policy.task == "latest":
+        return newest
+    known = layout.render.get("task")
+    for index in layout.anchor.kept:
+        if message_key(messages[index], index) == known:
+            return index
+    return first_human(messages, layout.anchor.boundary)
+
+
+def _last_cut(messages: Sequence[BaseMessage], found: Sequence[Group], policy: Policy) -> int:
+    """The greatest number of groups that may be folded."""
+    waiting = first_open(messages, found)
+    return min(waiting, len(found) if policy.fold_all else max(0, len(found) - 1))
+
+
+def _cut(
+    found: Sequence[Group], sizes: Sequence[int], policy: Policy, *, fixed: int, latest: int
+) -> int:
+    """How many groups to fold."""
+    if policy.fold_all:
+        return latest
+    lengths = [group.stop - group.start for group in found]
+    tails = [*accumulate(reversed(sizes), initial=0)][::-1]
+
+    def size_after(cut: int) -> int:
+        return fixed + policy.segment_cap(max(tails[0] - tails[cut], 1)) + tails[cut]
+
+    floor = min(_smallest_tail(lengths, policy.min_keep), latest)
+    while policy.hard is not None and floor < latest and size_after(floor) > policy.hard:
+        floor += 1
+    cut = min(
+        max(_largest_tail(sizes, policy.keep_tokens), _largest_tail(lengths, policy.keep_messages)),
+        floor,
+    )
+    while policy.target is not None and cut < floor and size_after(cut) > policy.target:
+        cut += 1
+    return cut
+
+
+def _largest_tail(sizes: Sequence[int], budget: int | None) -> int:
+    """Number of groups before the longest tail that fits ``budget``."""
+    cut, total = len(sizes), 0
+    while cut > 0 and (budget is None or total + sizes[cut - 1] <= budget):
+        cut -= 1
+        total += sizes[cut]
+    return cut
+
+
+def _smallest_tail(lengths: Sequence[int], messages: int) -> int:
+    """Number of groups before the shortest tail that has at least ``messages`` messages."""
+    cut, total = len(lengths), 0
+    while cut > 0 and total < messages:
+        cut -= 1
+        total += lengths[cut]
+    return cut

@@ -1,0 +1,135 @@
+"""Messages that no fold takes: pinned by mark or rule, the task, the current request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+
+from langgraph_compaction.errors import ConfigurationError
+from langgraph_compaction.view.blocks import visible_text
+from langgraph_compaction.view.pairing import groups
+
+PIN_MARK = "compaction_pinned"
+"""Key in ``additional_kwargs`` that marks a pinned message. Chat models do not send it."""
+
+Message = TypeVar("Message", bound=BaseMessage)
+PinRule = Callable[[BaseMessage], bool]
+
+
+def pin(message: Message, *, pinned: bool = True) -> Message:
+    """A copy of ``message`` that no fold takes (or, with ``pinned=False``, may take again).
+
+    Write the copy to the messages channel: it has the same id and so replaces the original. A
+    pinned AI message with tool calls, and a pinned tool message, keep their whole call group.
+
+    Args:
+        message: any message; it is not changed.
+        pinned: False removes the mark.
+    """
+    marks = {k: v for k, v in message.additional_kwargs.items() if k != PIN_MARK}
+    if pinned:
+        marks[PIN_MARK] = True
+    return message.model_copy(update={"additional_kwargs": marks})
+
+
+_RULE_KEYS = ("type", "name", "contains", "id")
+
+
+def pin_rule(rules: Any) -> PinRule:
+    """One predicate from the ``pinned=`` setting; marked messages are always pinned.
+
+    Args:
+        rules: None, a callable from message to bool, or a rule or list of rules. A rule is a dict
+            with one or more of ``type`` ("human", "ai", "tool"), ``name`` (of the message or its
+            tool), ``id`` and ``contains`` (a piece of its text); all of them have to match.
+
+    Raises:
+        ConfigurationError: a rule is not a dict of these keys with text values.
+    """
+    if rules is None:
+        return _is_marked
+    if callable(rules):
+        return lambda message: _is_marked(message) or bool(rules(message))
+    listed = [rules] if isinstance(rules, Mapping) else rules
+    if not isinstance(listed, Sequence) or isinstance(listed, str):
+        raise _wrong_rule(rules)
+    for rule in listed:
+        if not isinstance(rule, Mapping) or not rule:
+            raise _wrong_rule(rule)
+        for key, value in rule.items():
+            if key not in _RULE_KEYS or not isinstance(value, str) or not value:
+                raise _wrong_rule(rule)
+    frozen = [dict(rule) for rule in listed]
+    return lambda message: _is_marked(message) or any(_matches(message, rule) for rule in frozen)
+
+
+def _wrong_rule(rule: Any) -> ConfigurationError:
+    return ConfigurationError(
+        f"pinned: {rule!r} is not a rule; write a dict with one or more of "
+        f"{', '.join(map(repr, _RULE_KEYS))} and text values, such as "
+        '{"type": "tool", "name": "load_skill"}, a list of these, or (in code) a callable.'
+    )
+
+
+def _is_marked(message: BaseMessage) -> bool:
+    return bool(message.additional_kwargs.get(PIN_MARK))
+
+
+def _matches(message: BaseMessage, rule: Mapping[str, str]) -> bool:
+    if "type" in rule and message.type != rule["type"]:
+        return False
+    if "name" in rule and message.name != rule["name"]:
+        return False
+    if "id" in rule and message.id != rule["id"]:
+        return False
+    return "contains" not in rule or rule["contains"] in _text(message)
+
+
+def _text(message: BaseMessage) -> str:
+    if isinstance(message.content, str):
+        return message.content
+    return "\n".join(visible_text(block) or "" for block in message.content)
+
+
+def protected(
+    messages: Sequence[BaseMessage], indexes: Sequence[int], is_pinned: PinRule, also: set[int]
+) -> set[int]:
+    """Which of the messages at ``indexes`` (ascending) no fold takes.
+
+    System messages, pinned ones with their whole call group, and those in ``also``.
+    """
+    members = [messages[index] for index in indexes]
+    found: set[int] = set()
+    for group in groups(members):
+        places = indexes[group.start : group.stop]
+        if len(places) > 1 and any(
+            is_pinned(member) for member in members[group.start : group.stop]
+        ):
+            found.update(places)
+            continue
+        found.update(
+            index
+            for index in places
+            if index in also
+            or isinstance(messages[index], SystemMessage)
+            or is_pinned(messages[index])
+        )
+    return found
+
+
+def newest_human(messages: Sequence[BaseMessage], start: int, kept: Sequence[int]) -> int | None:
+    """Index of the newest human message from ``start`` on, else among ``kept``; None: none."""
+    for index in range(len(messages) - 1, start - 1, -1):
+        if isinstance(messages[index], HumanMessage):
+            return index
+    return next((i for i in reversed(kept) if isinstance(messages[i], HumanMessage)), None)
+
+
+def first_human(messages: Sequence[BaseMessage], start: int) -> int | None:
+    """Index of the first human message from ``start`` on; None: none."""
+    for index in range(start, len(messages)):
+        if isinstance(messages[index], HumanMessage):
+            return index
+    return None

@@ -1,0 +1,71 @@
+"""The numbers one visit decides by: settings resolved against the agent model's window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from langchain_core.messages import BaseMessage
+
+from langgraph_compaction.plan.triggers import Clause
+from langgraph_compaction.state import Render
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """Settings in one internal form.
+
+    Attributes:
+        clauses: the trigger: any of these; empty: off.
+        window: tokens of the agent model's context window, None where unknown.
+        soft: fewest tokens at which the trigger can fire, None where it looks at no tokens.
+        hard: tokens that a view must not exceed, None where the window is unknown.
+        target: tokens that a fold must bring the view down to, None: no target.
+        keep_tokens: tokens of recent messages to keep, None: no such limit.
+        keep_messages: recent messages to keep, None: no such limit.
+        fold_all: fold everything that is neither kept nor open.
+        min_keep: recent messages that stay even where ``keep_tokens`` says less.
+        min_fold_tokens: tokens of the smallest span that is worth a model call.
+        min_fold_share: the same as a share of the view.
+        segment_share: tokens of a new segment as a share of its span, at most.
+        min_segment: tokens that a segment may always have.
+        max_segment: tokens that a segment may have at most.
+        max_digest: tokens of all segments together, at most.
+        overhead: tokens of every call beside the messages (tool schemas, the agent's prompt).
+        task: which human message is the task.
+        pinned: whether a message is pinned.
+        render: how the view shows digest and oversized messages.
+        clamp_chars: characters of a tool result that the summariser sees.
+        prompt: replaces the built-in instructions to the summariser, None: built in.
+        instructions: added to the instructions.
+    """
+
+    clauses: tuple[Clause, ...]
+    window: int | None
+    soft: int | None
+    hard: int | None
+    target: int | None
+    keep_tokens: int | None
+    keep_messages: int | None
+    fold_all: bool
+    min_keep: int
+    min_fold_tokens: int
+    min_fold_share: float
+    segment_share: float
+    min_segment: int
+    max_segment: int
+    max_digest: int
+    overhead: int
+    task: Literal["first", "latest"] | None
+    pinned: Callable[[BaseMessage], bool]
+    render: Render = field(default_factory=Render)
+    clamp_chars: int
+    prompt: str | None
+    instructions: str | None
+
+    def segment_cap(self, source_tokens: int) -> int:
+        """Tokens that a segment made from ``source_tokens`` may have."""
+        cap = min(max(self.min_segment, int(source_tokens * self.segment_share)), self.max_segment)
+        # Half the digest's budget, so that one segment never crowds out all others.
+        return max(1, min(cap, self.max_digest // 2, source_tokens - 1))

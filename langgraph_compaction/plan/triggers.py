@@ -1,0 +1,184 @@
+"""When to compact and how much to keep: LangChain's forms, parsed once into one internal form.
+
+A trigger is any of several clauses, each all of several conditions:
+
+    ("fraction", 0.8)                              one condition
+    {"tokens": 4_000, "messages": 10}              all of these
+    [("fraction", 0.8), {"tokens": 4_000, ...}]    any of these
+
+None, 0 and negative values mean off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan
+from typing import Any, Literal, NamedTuple
+
+from langgraph_compaction.errors import ConfigurationError
+
+Kind = Literal["fraction", "tokens", "messages", "steps"]
+TRIGGER_KINDS: tuple[Kind, ...] = ("fraction", "tokens", "messages", "steps")
+KEEP_KINDS: tuple[Kind, ...] = ("fraction", "tokens", "messages")
+
+
+class Condition(NamedTuple):
+    """A measure and the value at which it counts as reached."""
+
+    kind: Kind
+    value: float
+
+
+Clause = tuple[Condition, ...]
+"""Conditions that all have to be reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a trigger looks at.
+
+    Attributes:
+        tokens: tokens of the view, overhead included.
+        messages: messages in the view.
+        steps: AI messages since the last fold.
+    """
+
+    tokens: int
+    messages: int
+    steps: int
+
+
+def parse_trigger(value: Any, parameter: str = "trigger") -> tuple[Clause, ...]:
+    """Parse a trigger. An empty result means off.
+
+    Raises:
+        ConfigurationError: the form, a kind or a value is wrong.
+    """
+    if value is None:
+        return ()
+    if _is_pair(value):
+        parsed = [_clause([value], TRIGGER_KINDS, parameter)]
+    elif isinstance(value, Mapping):
+        parsed = [_clause(list(value.items()), TRIGGER_KINDS, parameter)]
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        clauses: list[Clause] = []
+        for item in value:
+            clauses += parse_trigger(item, parameter)
+        return tuple(clauses)
+    else:
+        raise _wrong_form(value, parameter, "a dict (all of), a list (any of) or None (off)")
+    return tuple(clause for clause in parsed if clause)
+
+
+def parse_keep(value: Any, parameter: str = "keep") -> tuple[Condition, ...]:
+    """Parse a keep rule: one pair, or a list of pairs of which the smallest counts.
+
+    ``("messages", 0)`` is kept as it is: it asks to fold everything that may be folded. None and
+    other values of 0 or less become a budget of 0 tokens: only what always stays is kept.
+
+    Raises:
+        ConfigurationError: the form, a kind or a value is wrong.
+    """
+    if value is None:
+        return (Condition("tokens", 0),)
+    pairs = [value] if _is_pair(value) else value
+    if not isinstance(pairs, Sequence) or isinstance(pairs, str) or not pairs:
+        raise _wrong_form(value, parameter, "or a list of these (the smallest counts)")
+    conditions = []
+    for pair in pairs:
+        if not _is_pair(pair):
+            raise _wrong_form(pair, parameter, "or a list of these (the smallest counts)")
+        kind, amount = pair
+        parsed = _condition(kind, amount, KEEP_KINDS, parameter)
+        if parsed is None:
+            parsed = Condition("messages" if kind == "messages" else "tokens", 0)
+        conditions.append(parsed)
+    return tuple(conditions)
+
+
+def _is_pair(value: Any) -> bool:
+    return (
+        isinstance(value, Sequence)
+        and not isinstance(value, str)
+        and len(value) == 2
+        and isinstance(value[0], str)
+    )
+
+
+def _clause(pairs: Sequence[Any], kinds: Sequence[Kind], parameter: str) -> Clause:
+    found = [_condition(kind, amount, kinds, parameter) for kind, amount in pairs]
+    return tuple(condition for condition in found if condition is not None)
+
+
+def _condition(kind: Any, amount: Any, kinds: Sequence[Kind], parameter: str) -> Condition | None:
+    if kind not in kinds:
+        raise ConfigurationError(
+            f"{parameter}: {kind!r} is not a kind; use one of {', '.join(map(repr, kinds))}, "
+            f'for example {parameter}=("{kinds[1]}", 4000).'
+        )
+    if amount is None:
+        return None
+    if isinstance(amount, bool) or not isinstance(amount, int | float) or isnan(amount):
+        raise ConfigurationError(
+            f"{parameter}: the value of {kind!r} is {amount!r}; it has to be a number "
+            "(None, 0 or less: off)."
+        )
+    if amount <= 0:
+        return None
+    if kind == "fraction":
+        if amount > 1:
+            raise ConfigurationError(
+                f"{parameter}: a fraction of {amount!r} is more than the whole window; write "
+                f'("fraction", 0.8) for 80%, or ("tokens", {int(amount)}) if tokens were meant.'
+            )
+    elif amount != int(amount):
+        raise ConfigurationError(
+            f"{parameter}: {kind!r} counts in whole numbers, not {amount!r}; "
+            f'write ("{kind}", {max(1, round(amount))}).'
+        )
+    return Condition(kind, amount)
+
+
+def _wrong_form(value: Any, parameter: str, others: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{parameter}: {value!r} has the wrong form; write a pair such as "
+        f'{parameter}=("fraction", 0.8), {others}.'
+    )
+
+
+def threshold(condition: Condition, window: int | None) -> float:
+    """The value of a condition in its own unit; fractions in tokens of the window."""
+    if condition.kind == "fraction":
+        return condition.value * (window or 0)
+    return condition.value
+
+
+def fired(clauses: Sequence[Clause], usage: Usage, window: int | None) -> Clause | None:
+    """The first clause all of whose conditions are reached, or None."""
+    for clause in clauses:
+        if all(_measured(usage, c) >= threshold(c, window) for c in clause):
+            return clause
+    return None
+
+
+def _measured(usage: Usage, condition: Condition) -> int:
+    if condition.kind in {"fraction", "tokens"}:
+        return usage.tokens
+    return usage.messages if condition.kind == "messages" else usage.steps
+
+
+def token_threshold(clauses: Sequence[Clause], window: int | None) -> int | None:
+    """The fewest tokens at which a clause can fire; None if no clause looks at tokens."""
+    found = [
+        max(threshold(c, window) for c in clause if c.kind in {"fraction", "tokens"})
+        for clause in clauses
+        if any(c.kind in {"fraction", "tokens"} for c in clause)
+    ]
+    return int(min(found)) if found else None
+
+
+def count_threshold(clauses: Sequence[Clause], kind: Kind) -> int | None:
+    """The smallest value of ``kind`` among the clauses that have no other condition."""
+    found = [clause[0].value for clause in clauses if len(clause) == 1 and clause[0].kind == kind]
+    return int(min(found)) if found else None

@@ -1,0 +1,1 @@
+"""Effects: calling the models that write digests, and driving the engine's steps."""

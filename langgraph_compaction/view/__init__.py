@@ -1,0 +1,174 @@
+"""What the model sees: a pure function of the transcript and the record.
+
+    [leading system messages] [the task] [digest] [kept messages of covered spans] [recent messages]
+
+Needs no settings, no model and no counter; what it has to know is frozen in the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+
+from langgraph_compaction.state import (
+    COMPACTION_KEY,
+    MESSAGES_KEY,
+    CompactionRecord,
+    Render,
+    message_key,
+    read_state,
+)
+from langgraph_compaction.view.anchors import Anchor, locate
+from langgraph_compaction.view.clipping import clipped_group
+from langgraph_compaction.view.digest import DIGEST_MARK, digest_text, with_digest
+from langgraph_compaction.view.pairing import groups, repaired
+from langgraph_compaction.view.provider import detached
+
+__all__ = ["DIGEST_MARK", "Layout", "build_view", "lay_out", "model_view"]
+
+CONTINUED = "[The conversation goes on from the record above.]"
+"""Opens the turns where the digest is system text and no human message would come first."""
+
+
+def model_view(
+    state: Any, *, messages_key: str = MESSAGES_KEY, compaction_key: str = COMPACTION_KEY
+) -> list[BaseMessage]:
+    """The messages to call the model with, from a graph state.
+
+    Before any fold these are the messages of the state; only an abandoned call gets its missing
+    answer, and a result that stands apart from its call becomes labelled text. After a fold the
+    digest stands for the messages it covers.
+
+    Args:
+        state: a TypedDict (dict), dataclass or pydantic state.
+        messages_key: name of the channel with the messages.
+        compaction_key: name of the channel with the compaction record.
+
+    Returns:
+        A new list. Messages are neither changed nor given new ids; one that looks different in
+        the view (clipped, say) is a copy with the same id.
+
+    Raises:
+        MissingChannelError: the state lacks one of the two channels.
+        RecordError: the record cannot be read.
+        RecordVersionError: a newer version of this package wrote the record.
+    """
+    messages, record = read_state(state, messages_key=messages_key, compaction_key=compaction_key)
+    return build_view(messages, record)
+
+
+def build_view(
+    messages: Sequence[BaseMessage], record: CompactionRecord, *, defaults: Render | None = None
+) -> list[BaseMessage]:
+    """The view of a transcript under a record; ``defaults`` fill what the record left open."""
+    return lay_out(messages, record, defaults=defaults).view()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The parts of a view, in the order in which the model sees them.
+
+    Attributes:
+        leading: system messages: the leading run, then those whose place was folded.
+        task: the task, if its place was folded; at most one message.
+        digest: text of the digest, None where there is none to show.
+        kept: other messages of covered spans that stay visible, repaired and clipped.
+        recent: what is not covered, repaired and clipped.
+        anchor: where the covered range ends in the messages.
+        render: the frozen rendering the layout was made with.
+    """
+
+    leading: list[BaseMessage]
+    task: list[BaseMessage]
+    digest: str | None
+    kept: list[BaseMessage]
+    recent: list[BaseMessage]
+    anchor: Anchor
+    render: Render
+
+    def view(self) -> list[BaseMessage]:
+        """The messages in a new list."""
+        if self.digest is None:
+            return [*self.leading, *self.task, *self.kept, *self.recent]
+        if self.render.get("role", "human") == "human":
+            record = HumanMessage(
+                content=self.digest, id=DIGEST_MARK, additional_kwargs={"lc_source": DIGEST_MARK}
+            )
+            return [*self.leading, *self.task, record, *self.kept, *self.recent]
+        turns = [*self.task, *self.kept, *self.recent]
+        opening = next((m for m in turns if not isinstance(m, SystemMessage)), None)
+        if opening is None or isinstance(opening, AIMessage):
+            turns.insert(0, HumanMessage(content=CONTINUED, id=f"{DIGEST_MARK}:continued"))
+        return [*with_digest(self.leading, self.digest), *turns]
+
+    def clipped(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+        """Whole groups as this view shows them: oversized messages clipped."""
+        return _clipped(messages, self.render)
+
+
+def lay_out(
+    messages: Sequence[BaseMessage],
+    record: CompactionRecord,
+    *,
+    defaults: Render | None = None,
+    own: Sequence[BaseMessage] = (),
+) -> Layout:
+    """Divide a transcript into the parts of its view. O(view) while the record's hints hold.
+
+    Args:
+        messages: the messages channel.
+        record: the record in the state.
+        defaults: how the view shows what the record leaves open.
+        own: system messages of the agent itself, before those of the transcript.
+    """
+    render: Render = {**(defaults or {}), **record.get("render", {})}
+    anchor = locate(messages, record)
+    made_before_fold = record.get("fold_length", 0) - anchor.position
+    leading = list(own)
+    task: list[BaseMessage] = []
+    kept: list[BaseMessage] = []
+    for index in anchor.kept:
+        message = messages[index]
+        if isinstance(message, SystemMessage):
+            leading.append(message)
+        elif render.get("task") == message_key(message, index):
+            task.append(message)
+        else:
+            kept.append(detached(message))
+    recent = list(messages[anchor.boundary :])
+    for index in range(min(made_before_fold, len(recent))):
+        recent[index] = detached(recent[index])
+    if anchor.digest and len(leading) == len(own):
+        while recent and isinstance(recent[0], SystemMessage):
+            leading.append(recent.pop(0))
+    return Layout(
+        leading=leading,
+        task=_shown(task, render, newest=False),
+        digest=digest_text(record, render) if anchor.digest else None,
+        kept=_shown(kept, render, newest=False),
+        recent=_shown(recent, render, newest=True),
+        anchor=anchor,
+        render=render,
+    )
+
+
+def _shown(messages: list[BaseMessage], render: Render, *, newest: bool) -> list[BaseMessage]:
+    return repaired(_clipped(messages, render), newest=newest)
+
+
+def _clipped(messages: Sequence[BaseMessage], render: Render) -> list[BaseMessage]:
+    result_chars, message_chars = render.get("result_chars", 0), render.get("message_chars", 0)
+    if result_chars <= 0 and message_chars <= 0:
+        return list(messages)
+    return [
+        message
+        for group in groups(messages)
+        for message in clipped_group(
+            messages[group.start : group.stop],
+            result_chars=result_chars,
+            message_chars=message_chars,
+        )
+    ]

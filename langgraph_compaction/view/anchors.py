@@ -1,0 +1,159 @@
+"""Where in the messages channel the covered range ends.
+
+A position is an index hint and an id. The hint makes the usual case O(1); the id makes a deleted,
+inserted or rewound message harmless. Whatever cannot be proven to be covered is shown.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from langchain_core.messages import BaseMessage
+
+from langgraph_compaction.state import CompactionRecord, message_key
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """What a record covers in the messages that are there now.
+
+    Attributes:
+        boundary: index into the messages of the first one that is not covered.
+        kept: indexes below ``boundary`` of the messages that stay visible, ascending.
+        position: position in the thread of the message at ``boundary``.
+        digest: whether the digest is shown.
+    """
+
+    boundary: int
+    kept: tuple[int, ...]
+    position: int
+    digest: bool
+
+    def position_of(self, index: int) -> int:
+        """Position in the thread of the message at ``index`` (exact from ``boundary - 1`` on)."""
+        return self.position + index - self.boundary
+
+    def index_of(self, position: int) -> int:
+        """Index of the message at ``position``; negative where it is not in the messages."""
+        return self.boundary + position - self.position
+
+
+NOTHING = Anchor(boundary=0, kept=(), position=0, digest=False)
+"""The anchor of the empty record: nothing is covered."""
+
+
+def locate(messages: Sequence[BaseMessage], record: CompactionRecord) -> Anchor:
+    """Find the covered range of ``record`` in ``messages``.
+
+    O(1) in the number of messages while the hints hold, O(n) after a deletion or insertion.
+    Never raises for a message that is gone.
+    """
+    last = record.get("last_summarized_index", -1)
+    if last < 0:
+        return NOTHING
+    boundary = _at_hint(messages, record)
+    if boundary is None:
+        boundary = _by_id(messages, record)
+    if boundary is None:
+        if record.get("pruned"):
+            return _lost_after_prune(messages, record, last)
+        boundary = _by_survivors(messages, record)
+        if boundary is None:
+            return Anchor(0, (), last + 1, digest=False)
+    return Anchor(boundary, _kept(messages, record, boundary), last + 1, digest=True)
+
+
+def _hint(record: CompactionRecord) -> int:
+    return record.get("boundary_hint", record.get("last_summarized_index", -1) + 1)
+
+
+def _at_hint(messages: Sequence[BaseMessage], record: CompactionRecord) -> int | None:
+    last_id, next_id = record.get("last_summarized_id"), record.get("next_id")
+    hint = _hint(record)
+    if last_id is None and next_id is None:
+        return _by_position(messages, record, hint)
+    if last_id is not None and 0 < hint <= len(messages) and messages[hint - 1].id == last_id:
+        return hint
+    if next_id is not None and 0 <= hint < len(messages) and messages[hint].id == next_id:
+        return hint
+    return None
+
+
+def _by_position(
+    messages: Sequence[BaseMessage], record: CompactionRecord, hint: int
+) -> int | None:
+    """Messages without ids: the position counts, if the message there is still the same."""
+    if not 0 < hint <= len(messages) or messages[hint - 1].id is not None:
+        return None
+    known = record.get("fingerprint")
+    return hint if known is None or known == fingerprint(messages[hint - 1]) else None
+
+
+def _by_id(messages: Sequence[BaseMessage], record: CompactionRecord) -> int | None:
+    """The earliest boundary that an anchor proves: of two readings the one that shows more."""
+    last_id, next_id = record.get("last_summarized_id"), record.get("next_id")
+    after_last = before_next = None
+    for index, message in enumerate(messages):
+        if message.id is None:
+            continue
+        if message.id == last_id and after_last is None:
+            after_last = index + 1
+        if message.id == next_id and before_next is None:
+            before_next = index
+    if after_last is not None and before_next is not None:
+        return min(after_last, before_next)
+    if before_next is not None:
+        return before_next
+    # Removals only move messages to the front. Found behind its old place, and without the
+    # message that followed it, the message was deleted and added again: that proves nothing.
+    return after_last if after_last is not None and after_last <= _hint(record) else None
+
+
+def _by_survivors(messages: Sequence[BaseMessage], record: CompactionRecord) -> int | None:
+    """Both anchors are gone: covered as far as a message known to be covered survives."""
+    known = {segment.get("last_id") for segment in record.get("segments", ())}
+    known.update(record.get("kept_ids", ()))
+    known.discard(None)
+    for index in range(min(_hint(record), len(messages)) - 1, -1, -1):
+        if messages[index].id in known:
+            return index + 1
+    return None
+
+
+def _lost_after_prune(
+    messages: Sequence[BaseMessage], record: CompactionRecord, last: int
+) -> Anchor:
+    """Covered messages are out of the channel, so every message present is shown.
+
+    The digest is all that is left of them and is shown, unless kept messages were recorded and
+    none of them is there any more: then the chat was cleared.
+    """
+    kept = set(record.get("kept_ids", ()))
+    cleared = bool(kept) and not any(message.id in kept for message in messages)
+    return Anchor(0, (), last + 1, digest=not cleared)
+
+
+def _kept(
+    messages: Sequence[BaseMessage], record: CompactionRecord, boundary: int
+) -> tuple[int, ...]:
+    ids = record.get("kept_ids", ())
+    hints = record.get("kept_hints", ())
+    found = []
+    if len(hints) == len(ids):
+        for key, hint in zip(ids, hints, strict=True):
+            if 0 <= hint < boundary and message_key(messages[hint], hint) == key:
+                found.append(hint)
+        if len(found) == len(ids):
+            return tuple(sorted(found))
+    wanted = set(ids)
+    return tuple(
+        index for index in range(boundary) if message_key(messages[index], index) in wanted
+    )
+
+
+def fingerprint(message: BaseMessage) -> str:
+    """A short hash of a message's type and content, for messages that have no id."""
+    text = f"{message.type}\0{message.content!r}"
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

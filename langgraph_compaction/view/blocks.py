@@ -1,0 +1,115 @@
+"""What the content blocks of a message are: text, media, reasoning, calls.
+
+Knows the block types of LangChain's standard content and of the providers' own formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_TEXT_TYPES = {"text", "input_text", "output_text", "text-plain", "refusal"}
+_REASONING_TYPES = {"reasoning", "thinking", "redacted_thinking", "reasoning_content"}
+_CALL_TYPES = {"tool_use", "tool_call", "function_call", "input_json_delta", "tool_call_chunk"}
+_MEDIA_TYPES = {
+    "image": "image",
+    "image_url": "image",
+    "input_image": "image",
+    "audio": "audio",
+    "input_audio": "audio",
+    "video": "video",
+    "file": "file",
+    "input_file": "file",
+    "document": "file",
+    "media": "media",
+}
+
+
+def block_type(block: Any) -> str:
+    """The block's ``type``; "text" for a plain string, "" where it has none."""
+    if isinstance(block, str):
+        return "text"
+    return str(block.get("type", "")) if isinstance(block, Mapping) else ""
+
+
+def is_reasoning(block: Any) -> bool:
+    """Whether the block is a model's reasoning, signed or not."""
+    return block_type(block) in _REASONING_TYPES
+
+
+def is_call(block: Any) -> bool:
+    """Whether the block repeats a call that ``tool_calls`` holds already."""
+    return block_type(block) in _CALL_TYPES
+
+
+def is_server_call(block: Any) -> bool:
+    """Whether the block is a call that the provider executes itself."""
+    return block_type(block) in {"server_tool_use", "server_tool_call", "mcp_tool_use"}
+
+
+def server_result_id(block: Any) -> str | None:
+    """The id of the server-side call that this block answers, or None."""
+    kind = block_type(block)
+    if kind.endswith("_tool_result") or kind == "server_tool_result":
+        found = block.get("tool_use_id") or block.get("tool_call_id")
+        return str(found) if found else None
+    return None
+
+
+def visible_text(block: Any) -> str | None:
+    """The text a reader sees in the block; None where it is no text block."""
+    if isinstance(block, str):
+        return block
+    if block_type(block) in _TEXT_TYPES:
+        text = block.get("text", block.get("refusal"))
+        return text if isinstance(text, str) else ""
+    return None
+
+
+def block_marker(block: Any) -> str:
+    """A short stand-in for a block that is not text: kind, type and size, never the data.
+
+    Empty for blocks that say nothing beyond ``tool_calls``.
+    """
+    if is_call(block):
+        return ""
+    kind = block_type(block)
+    if kind in _MEDIA_TYPES:
+        return "[" + " ".join([_MEDIA_TYPES[kind], *_media_details(block)]) + "]"
+    return f"[{kind or 'unknown'} block]"
+
+
+_NAMES = ("filename", "title", "mime_type", "media_type", "format")
+_DATA = ("data", "base64", "file_data")
+
+
+def _media_details(block: Mapping[str, Any]) -> list[str]:
+    """Names, types and sizes, wherever a provider's format puts them."""
+    places = [block, *(block[key] for key in ("source", "file", "input_audio") if key in block)]
+    places = [place for place in places if isinstance(place, Mapping)]
+    details = [place[key][:80] for place in places for key in _NAMES if _is_text(place.get(key))]
+    url = block.get("image_url", block.get("url"))
+    details += _url_details(url.get("url") if isinstance(url, Mapping) else url)
+    details += [
+        _size(len(place[key]) * 3 // 4)
+        for place in places
+        for key in _DATA
+        if isinstance(place.get(key), str | bytes)
+    ]
+    return [detail for detail in dict.fromkeys(details) if detail]
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _url_details(url: Any) -> list[str]:
+    if not isinstance(url, str):
+        return []
+    if not url.startswith("data:"):
+        return [url[:200]]
+    return [url[5:85].split(";")[0].split(",")[0], _size(len(url) * 3 // 4)]
+
+
+def _size(size: int) -> str:
+    return f"{size:,} bytes" if size < 10_000 else f"{size // 1024:,} KB"

@@ -1,0 +1,113 @@
+"""Oversized messages, cut to head and tail in the view.
+
+What is clipped depends on a group's content and the record's frozen limits alone: the same
+message looks the same in every view, and a giant result is clipped even where no visit of the
+compaction node lies between the tool and the agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
+
+from langgraph_compaction.view.blocks import block_type, visible_text
+
+RESULT_REMEDY = "Call the tool again for a smaller part if you need it."
+MESSAGE_REMEDY = "The full message is longer than the context window allows."
+SHORTEST = 200
+"""Characters that a clipped text keeps at least: below, head and tail say nothing any more."""
+
+
+def clip_text(text: str, limit: int, remedy: str) -> str:
+    """``text`` cut to about ``limit`` characters: two thirds head, one third tail.
+
+    Between them stands how much is missing and what to do about it. Cuts at a line's end where
+    one is near (within a fifth of the part).
+    """
+    limit = max(limit, SHORTEST)
+    if len(text) <= limit:
+        return text
+    head = _whole_lines(text[: limit * 2 // 3])
+    tail = text[len(text) - limit // 3 :]
+    newline = tail.find("\n", 0, len(tail) // 5)
+    tail = tail[newline + 1 :]
+    missing = len(text) - len(head) - len(tail)
+    return f"{head}\n[... {missing:,} of {len(text):,} characters left out. {remedy} ...]\n{tail}"
+
+
+def _whole_lines(head: str) -> str:
+    newline = head.rfind("\n", len(head) * 4 // 5)
+    return head if newline < 0 else head[:newline]
+
+
+def clipped_group(
+    messages: Sequence[BaseMessage], *, result_chars: int, message_chars: int
+) -> list[BaseMessage]:
+    """The messages of one group with oversized texts clipped.
+
+    Args:
+        messages: a call group or a single message.
+        result_chars: characters that the results of the group may take together; the largest are
+            cut to an equal share. 0: no limit.
+        message_chars: characters that a human message may take. 0: no limit.
+
+    Returns:
+        The same objects where nothing is clipped, changed copies (same ids) elsewhere.
+    """
+    members = list(messages)
+    if result_chars > 0:
+        sizes = [text_size(m) if isinstance(m, ToolMessage) else 0 for m in members]
+        if sum(sizes) > result_chars:
+            share = _equal_share(sizes, result_chars)
+            members = [
+                _clipped(message, share, RESULT_REMEDY) if size > share else message
+                for message, size in zip(members, sizes, strict=True)
+            ]
+    if message_chars > 0:
+        members = [
+            _clipped(message, message_chars, MESSAGE_REMEDY)
+            if isinstance(message, HumanMessage) and text_size(message) > message_chars
+            else message
+            for message in members
+        ]
+    return members
+
+
+def _equal_share(sizes: Sequence[int], budget: int) -> int:
+    """The greatest size s such that the sizes, each cut to s, sum up to at most ``budget``."""
+    remaining = budget
+    ordered = sorted(size for size in sizes if size)
+    for number, size in enumerate(ordered):
+        share = remaining // (len(ordered) - number)
+        if size > share:
+            return max(share, SHORTEST)
+        remaining -= size
+    return ordered[-1]
+
+
+def text_size(message: BaseMessage) -> int:
+    """Characters of the message's text blocks."""
+    if isinstance(message.content, str):
+        return len(message.content)
+    return sum(len(visible_text(block) or "") for block in message.content)
+
+
+def _clipped(message: BaseMessage, limit: int, remedy: str) -> BaseMessage:
+    if isinstance(message.content, str):
+        return message.model_copy(update={"content": clip_text(message.content, limit, remedy)})
+    sizes = [len(visible_text(block) or "") for block in message.content]
+    share = _equal_share(sizes, limit)
+    blocks = [
+        _clipped_block(block, share, remedy) if size > share else block
+        for block, size in zip(message.content, sizes, strict=True)
+    ]
+    return message.model_copy(update={"content": blocks})
+
+
+def _clipped_block(block: Any, limit: int, remedy: str) -> Any:
+    text = clip_text(visible_text(block) or "", limit, remedy)
+    if isinstance(block, str):
+        return text
+    return {**block, "refusal" if block_type(block) == "refusal" else "text": text}

@@ -1,0 +1,156 @@
+"""Getting one acceptable text out of the cascade: tier by tier, piece by piece, verified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+
+from langgraph_compaction.digest.parts import CONTEXT_SHARE, context, pieces, room
+from langgraph_compaction.digest.prompts import repair_request, summary_request, system_prompt
+from langgraph_compaction.digest.source import Source
+from langgraph_compaction.digest.verifying import Verdict, verify
+from langgraph_compaction.effects import (
+    CallFailed,
+    CallModel,
+    Effect,
+    Emit,
+    SummaryRequest,
+    TierInfo,
+)
+
+PROMPT_MARGIN = 100
+"""Tokens of a call beside its instructions, transcript and context: tags and closing lines."""
+
+
+@dataclass(slots=True)
+class Writer:
+    """The cascade as one visit uses it.
+
+    Attributes:
+        tiers: in the order in which they are tried.
+        count: tokens of a text.
+        prompt: replaces the built-in instructions, None: built in.
+        instructions: added to the instructions.
+        calls: calls made so far in this visit.
+        failures: one line for each call that brought no acceptable text.
+        exhausted: whether all tiers failed for some source.
+    """
+
+    tiers: Sequence[TierInfo]
+    count: Callable[[str], int]
+    prompt: str | None
+    instructions: str | None
+    calls: int = 0
+    failures: list[str] = field(default_factory=list)
+    exhausted: bool = False
+
+    def write(self, source: Source) -> Generator[Effect, object, tuple[str, str] | None]:
+        """Ask the tiers in turn for a text that stands for ``source``.
+
+        Returns:
+            The text and the name of the tier that wrote it, or None where all tiers failed.
+        """
+        for number in range(len(self.tiers)):
+            text = yield from self._ask(number, source)
+            if text is not None:
+                return text, self.tiers[number].name
+        self.exhausted = True
+        return None
+
+    def room_of(self, tier: TierInfo, max_tokens: int) -> int | None:
+        """Tokens of transcript and context that one call of ``tier`` may carry; None: no limit."""
+        prompt = self.count(system_prompt(self.prompt, self.instructions)) + PROMPT_MARGIN
+        return room(tier.window, prompt=prompt, answer=max_tokens)
+
+    def least_room(self, max_tokens: int) -> int | None:
+        """Tokens of transcript that every tier can read in one call; None: no limit.
+
+        Spans are divided by it, so that the parts do not depend on which tier answers.
+        """
+        rooms = [self.room_of(tier, max_tokens) for tier in self.tiers]
+        known = [limit for limit in rooms if limit is not None]
+        return int(min(known) * (1 - CONTEXT_SHARE)) if known else None
+
+    def _ask(self, number: int, source: Source) -> Generator[Effect, object, str | None]:
+        """One tier's text for the source, joined from its pieces if it takes several calls."""
+        limit = self.room_of(self.tiers[number], source.max_tokens)
+        for_context = None if limit is None else int(limit * CONTEXT_SHARE)
+        previous = context(source.previous, for_context, self.count)
+        for_source = None if limit is None else limit - for_context  # type: ignore[operator]
+        found = pieces(source.chunks, for_source, self.count)
+        texts = []
+        for index, chunks in enumerate(found, 1):
+            request = SummaryRequest(
+                messages=summary_request(
+                    chunks,
+                    max_tokens=max(1, source.max_tokens // len(found)),
+                    previous=previous,
+                    prompt=self.prompt,
+                    instructions=self.instructions,
+                    part=(index, len(found)),
+                    condense=source.condenses,
+                ),
+                span=source.span,
+                texts=source.texts,
+                max_tokens=max(1, source.max_tokens // len(found)),
+            )
+            text = yield from self._verified(number, request, source, chunks, len(found))
+            if text is None:
+                return None
+            texts.append(text)
+        return "\n".join(texts)
+
+    def _verified(
+        self,
+        number: int,
+        request: SummaryRequest,
+        source: Source,
+        chunks: Sequence[str],
+        parts: int,
+    ) -> Generator[Effect, object, str | None]:
+        verdict = yield from self._call(number, request, source, chunks, parts)
+        if verdict is None:
+            return None
+        if verdict.missing:
+            repair = SummaryRequest(
+                messages=repair_request(request.messages, verdict.text, verdict.missing),
+                span=request.span,
+                texts=request.texts,
+                max_tokens=request.max_tokens,
+            )
+            second = yield from self._call(number, repair, source, chunks, parts)
+            if second is not None and len(second.missing) < len(verdict.missing):
+                verdict = second
+        return verdict.text
+
+    def _call(
+        self,
+        number: int,
+        request: SummaryRequest,
+        source: Source,
+        chunks: Sequence[str],
+        parts: int,
+    ) -> Generator[Effect, object, Verdict | None]:
+        """One call and its verdict; None where it failed or its text is rejected."""
+        name = self.tiers[number].name
+        self.calls += 1
+        outcome = yield CallModel(number, request)
+        if isinstance(outcome, CallFailed):
+            reason = f"{type(outcome.error).__name__}: {outcome.error}"
+            self.failures.append(f"{name}: {reason}")
+            yield Emit({"type": "compaction.tier_failed", "tier": name, "reason": reason})
+            return None
+        verdict = verify(
+            outcome,  # type: ignore[arg-type]  # a Reply, by the contract of CallModel
+            source=chunks,
+            previous=source.previous,
+            source_tokens=max(1, source.tokens // parts),
+            max_tokens=request.max_tokens,
+            count=self.count,
+            sections=self.prompt is None,
+        )
+        if verdict.problem is not None:
+            self.failures.append(f"{name}: {verdict.problem}")
+            yield Emit({"type": "compaction.rejected", "tier": name, "reason": verdict.problem})
+            return None
+        return verdict
