@@ -4,7 +4,7 @@
 PYTHON ?= python3
 ARGS ?=
 VENV_PYTHON := .venv/bin/python
-PIP := $(VENV_PYTHON) -m pip --quiet --disable-pip-version-check --no-input
+PIP := $(VENV_PYTHON) -m pip -qq --disable-pip-version-check --no-input
 PYTEST := $(VENV_PYTHON) -m pytest -n 2
 
 # The checkout itself comes first on the import path, also after the folder was moved or renamed.

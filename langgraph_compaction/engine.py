@@ -94,8 +94,8 @@ def compaction_steps(visit: Visit) -> Steps:
     if decision.span is not None:
         record = yield from _folded(visit, decision, decision.span, writer, urgent=urgent)
         record = yield from _condensed(visit, record, writer, urgent=urgent)
-    if urgent:
-        record = yield from _fitted(visit, record, facts)
+        record = _relaxed(visit, record)
+    record = yield from _fitted(visit, record, facts)
     if writer.exhausted:
         reason = "no tier wrote an acceptable digest" + (
             "; extracts stand in for it" if urgent else "; the span stays as it was"
@@ -146,7 +146,7 @@ def _folded(
     """Fold the span part by part; a finished part counts even if a later one fails."""
     messages, policy, count = visit.messages, visit.policy, visit.counter
     anchor = decision.layout.anchor
-    render: Render = {**policy.render, "task": span.task}
+    render: Render = {**policy.render, **visit.record.get("render", {}), "task": span.task}
     steps = visit.record.get("fold_steps", 0) + decision.usage.steps
     record = visit.record
     # A digest that is not shown belongs to a chat that was cleared: the chain starts anew.
@@ -266,36 +266,61 @@ def _condensed(
 # ---- fitting the hard limit
 
 
+def _relaxed(visit: Visit, record: CompactionRecord) -> CompactionRecord:
+    """The record rendered as the settings say now, unless tighter clips are still needed.
+
+    A fold is the one moment at which the view changes anyway, so new settings and looser clips
+    come into force with it.
+    """
+    if record is visit.record:
+        return record
+    loose: CompactionRecord = {
+        **record,
+        "render": {**visit.policy.render, "task": record["render"]["task"]},
+    }
+    limits = [limit for limit in (visit.policy.soft, visit.policy.hard) if limit is not None]
+    if limits and visit.size(visit.layout(loose)) >= min(limits):
+        return record
+    return loose
+
+
 def _fitted(
     visit: Visit, record: CompactionRecord, facts: dict[str, Any]
 ) -> Generator[Effect, object, CompactionRecord]:
     """Clip oversized results, then human messages, until the view is within the hard limit."""
-    policy, hard, window = visit.policy, visit.policy.hard, visit.policy.window
+    hard, window = visit.policy.hard, visit.policy.window
     layout = visit.layout(record)
     if hard is None or window is None or visit.size(layout) <= hard:
         return record
+    render: Render = {**visit.policy.render, **record.get("render", {})}
 
-    def under(render: Render) -> CompactionRecord:
-        return {**record, "render": render}
+    def under(candidate: Render) -> CompactionRecord:
+        return {**record, "render": candidate}
 
-    render = fitted_render(
-        {**policy.render, **record.get("render", {})},
-        lambda candidate: visit.size(visit.layout(under(candidate))),
-        hard,
-        longest=longest_text(layout.view()),
-    )
-    tightest = under(render.limits)
-    if render.fits or visit.size(visit.layout(tightest)) <= window:
-        return tightest
-    sizes = _sizes(visit, visit.layout(tightest))
+    for limit in (hard, window):  # better a view in the reserve than a clip that gains nothing
+        fit = fitted_render(
+            render,
+            lambda candidate: visit.size(visit.layout(under(candidate))),
+            limit,
+            longest=longest_text(layout.view()),
+        )
+        if fit.fits:
+            break
+    else:
+        sizes = _sizes(visit, visit.layout(under(fit.limits)))
+        message = _over_budget(sizes, window)
+        yield Emit({"type": "compaction.failed", **facts, "reason": message})
+        raise BudgetError(message, sizes=sizes, limit=window)
+    return record if fit.limits == render else under(fit.limits)
+
+
+def _over_budget(sizes: dict[str, int], window: int) -> str:
     listed = ", ".join(f"{name} {tokens}" for name, tokens in sizes.items())
-    message = (
+    return (
         f"What must stay in the view takes {sum(sizes.values())} tokens, but the window has "
         f"{window}: {listed}. Unpin messages, shorten the system prompt or the task, lower "
         "overhead_tokens, or use a model with a larger window."
     )
-    yield Emit({"type": "compaction.failed", **facts, "reason": message})
-    raise BudgetError(message, sizes=sizes, limit=window)
 
 
 def _sizes(visit: Visit, layout: Layout) -> dict[str, int]:

@@ -15,6 +15,10 @@ from langgraph_compaction.state import CompactionRecord
 from langgraph_compaction.view import Layout, lay_out
 
 
+LEAST_SPAN = 50
+"""Tokens of a span below which no segment, heading included, could be smaller than the span."""
+
+
 class Counter(Protocol):
     """Counts the tokens of messages and of text."""
 
@@ -79,7 +83,7 @@ def _with_span(
     fixed = usage.tokens - counter.messages(layout.recent)
     span = choose_span(messages, layout, policy, counter.messages, fixed=fixed)
     if hard:
-        if span is None:
+        if span is None or span.tokens < LEAST_SPAN:
             reason = "The view exceeds the hard limit and no message may be folded."
             return Decision("hard", "clip", reason, usage, None, layout)
         reason = "The view exceeds the hard limit."
@@ -87,7 +91,7 @@ def _with_span(
     if span is None:
         reason = "The trigger fired, but every message is kept, pinned or open."
         return Decision("soft", "skip", reason, usage, None, layout)
-    worth = max(policy.min_fold_tokens, int(usage.tokens * policy.min_fold_share))
+    worth = max(policy.min_fold_tokens, int(usage.tokens * policy.min_fold_share), LEAST_SPAN)
     if span.tokens < worth:
         reason = (
             f"The trigger fired, but what may be folded ({span.tokens} tokens) is less than "

@@ -29,6 +29,9 @@ from langgraph_compaction.view.provider import detached
 
 __all__ = ["DIGEST_MARK", "Layout", "build_view", "lay_out", "model_view"]
 
+GAP = "[Other messages stood here; the record above covers them.]"
+"""Stands where folding brings two AI messages together: a call right after another AI message is
+refused by Gemini (a function call has to follow a user turn or a function response)."""
 CONTINUED = "[The conversation goes on from the record above.]"
 """Opens the turns where the digest is system text and no human message would come first."""
 
@@ -137,6 +140,8 @@ def lay_out(
         elif render.get("task") == message_key(message, index):
             task.append(message)
         else:
+            if kept and index - 1 not in anchor.kept:
+                _separate(kept, message)
             kept.append(detached(message))
     recent = list(messages[anchor.boundary :])
     for index in range(min(made_before_fold, len(recent))):
@@ -144,6 +149,8 @@ def lay_out(
     if anchor.digest and len(leading) == len(own):
         while recent and isinstance(recent[0], SystemMessage):
             leading.append(recent.pop(0))
+    if kept and recent:
+        _separate(kept, recent[0])
     return Layout(
         leading=leading,
         task=_shown(task, render, newest=False),
@@ -153,6 +160,11 @@ def lay_out(
         anchor=anchor,
         render=render,
     )
+
+
+def _separate(kept: list[BaseMessage], following: BaseMessage) -> None:
+    if isinstance(kept[-1], AIMessage) and isinstance(following, AIMessage):
+        kept.append(HumanMessage(content=GAP, id=f"{kept[-1].id}:gap"))
 
 
 def _shown(messages: list[BaseMessage], render: Render, *, newest: bool) -> list[BaseMessage]:

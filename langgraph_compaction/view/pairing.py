@@ -27,15 +27,15 @@ UNANSWERED = "[No result: this call was interrupted before it was answered.]"
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Messages that are folded or kept together.
+class Run:
+    """An AI message with the results that follow it contiguously, or one other message.
 
     Attributes:
         start: index of the first message, inclusive.
         stop: index after the last message.
-        unanswered: calls that have no result in the run after them.
-        strays: indexes of tool messages in the group that answer none of its calls: late,
-            repeated or orphaned results.
+        unanswered: calls that have no result in the run.
+        strays: indexes of tool messages in the run that answer none of its calls: late, repeated
+            or orphaned results.
     """
 
     start: int
@@ -44,29 +44,63 @@ class Group:
     strays: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Messages that are folded or kept together: one run, or several with a server-side call.
+
+    Attributes:
+        start: index of the first message, inclusive.
+        stop: index after the last message.
+        runs: its runs, in order.
+        awaits_server: whether a server-side call of its last message has no result yet.
+    """
+
+    start: int
+    stop: int
+    runs: tuple[Run, ...]
+    awaits_server: bool = False
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether some call of the group has no result."""
+        return any(run.unanswered for run in self.runs)
+
+
 def groups(messages: Sequence[BaseMessage], start: int = 0) -> Iterator[Group]:
     """Cut the messages from index ``start`` on into groups.
 
-    Only results contiguous after a call pair with it, by order and id: ids may repeat within a
-    transcript. A call in ``invalid_tool_calls`` needs a result, too (chat models send it). An AI
-    message whose server-side call is answered by the directly following AI message (Anthropic's
-    ``pause_turn``) forms one group with it.
+    A server-side call that its own message leaves open and the next AI message answers binds the
+    two (Anthropic's ``pause_turn``, also where results of other calls stand between them).
+    Consecutive system messages stay together: Anthropic refuses them in two places.
     """
-    index, end = start, len(messages)
-    while index < end:
-        first = index
-        calls: list[Mapping[str, Any]] = []
-        if isinstance(messages[index], AIMessage):
-            index = _server_run(messages, index)
-            for message in messages[first : index + 1]:
-                if isinstance(message, AIMessage):
-                    calls += calls_of(message)
-        if not isinstance(messages[index], ToolMessage):
-            index += 1
-        pending = Counter(str(call.get("id") or "") for call in calls)
-        strays: list[int] = []
-        opens_a_run = isinstance(messages[first], AIMessage | ToolMessage)
-        while opens_a_run and index < end and _is_result(messages[index]):
+    index = start
+    while index < len(messages):
+        runs = [_run(messages, index)]
+        if isinstance(messages[index], SystemMessage):
+            while runs[-1].stop < len(messages) and isinstance(
+                messages[runs[-1].stop], SystemMessage
+            ):
+                runs.append(_run(messages, runs[-1].stop))
+        waiting = _open_server_calls(messages[index], set())
+        while waiting and _answers(messages, runs[-1].stop, waiting):
+            runs.append(_run(messages, runs[-1].stop))
+            waiting = _open_server_calls(messages[runs[-1].start], waiting)
+        yield Group(index, runs[-1].stop, tuple(runs), awaits_server=bool(waiting))
+        index = runs[-1].stop
+
+
+def _run(messages: Sequence[BaseMessage], start: int) -> Run:
+    """The run at ``start``: results pair with the calls directly before them, by order and id.
+
+    Ids may repeat within a transcript. A call in ``invalid_tool_calls`` needs a result, too (chat
+    models send it).
+    """
+    calls = calls_of(messages[start])
+    pending = Counter(str(call.get("id") or "") for call in calls)
+    strays: list[int] = []
+    index = start if isinstance(messages[start], ToolMessage) else start + 1
+    if isinstance(messages[start], AIMessage | ToolMessage):
+        while index < len(messages) and isinstance(messages[index], ToolMessage | FunctionMessage):
             message = messages[index]
             if isinstance(message, ToolMessage):
                 if pending[message.tool_call_id] > 0:
@@ -74,11 +108,7 @@ def groups(messages: Sequence[BaseMessage], start: int = 0) -> Iterator[Group]:
                 else:
                     strays.append(index)
             index += 1
-        yield Group(first, index, _unanswered(calls, pending), tuple(strays))
-
-
-def _is_result(message: BaseMessage) -> bool:
-    return isinstance(message, ToolMessage | FunctionMessage)
+    return Run(start, index, _unanswered(calls, pending), tuple(strays))
 
 
 def _unanswered(
@@ -100,26 +130,27 @@ def calls_of(message: BaseMessage) -> list[Mapping[str, Any]]:
     return [*message.tool_calls, *message.invalid_tool_calls]
 
 
-def _server_run(messages: Sequence[BaseMessage], index: int) -> int:
-    """Index of the last AI message that belongs to the server-side calls at ``index``."""
-    open_ids: set[str] = set()
-    while True:
-        message = messages[index]
-        if isinstance(message.content, list):
-            for block in message.content:
-                if is_server_call(block):
-                    open_ids.add(str(block.get("id")))
-                answered = server_result_id(block)
-                if answered is not None:
-                    open_ids.discard(answered)
-        if not open_ids or index + 1 >= len(messages) or calls_of(message):
-            return index
-        following = messages[index + 1]
-        if not isinstance(following, AIMessage) or isinstance(following.content, str):
-            return index
-        if not any(server_result_id(block) in open_ids for block in following.content):
-            return index
-        index += 1
+def _open_server_calls(message: BaseMessage, waiting: set[str]) -> set[str]:
+    """Server-side calls that wait for a result after ``message``, given those before it."""
+    waiting = set(waiting)
+    if isinstance(message, AIMessage) and isinstance(message.content, list):
+        for block in message.content:
+            if is_server_call(block):
+                waiting.add(str(block.get("id")))
+            waiting.discard(server_result_id(block) or "")
+    return waiting
+
+
+def _answers(messages: Sequence[BaseMessage], index: int, waiting: set[str]) -> bool:
+    """Whether an AI message at ``index`` answers one of the waiting server-side calls."""
+    if index >= len(messages):
+        return False
+    message = messages[index]
+    return (
+        isinstance(message, AIMessage)
+        and isinstance(message.content, list)
+        and any(server_result_id(block) in waiting for block in message.content)
+    )
 
 
 def is_turn(message: BaseMessage) -> bool:
@@ -135,7 +166,8 @@ def first_open(messages: Sequence[BaseMessage], found: Sequence[Group]) -> int:
     number = len(found)
     while number > 0:
         group = found[number - 1]
-        if group.unanswered and not group.strays:
+        last = group.runs[-1]
+        if (last.unanswered or group.awaits_server) and not last.strays:
             return number - 1
         if is_turn(messages[group.start]):
             return len(found)
@@ -159,17 +191,24 @@ def repaired(messages: Sequence[BaseMessage], *, newest: bool) -> list[BaseMessa
     waiting = first_open(messages, found) if newest else len(found)
     result: list[BaseMessage] = []
     for number, group in enumerate(found):
-        if not group.strays and (not group.unanswered or number == waiting):
-            result.extend(messages[group.start : group.stop])
-            continue
-        stray = set(group.strays)
-        result.extend(
-            messages[index] for index in range(group.start, group.stop) if index not in stray
-        )
-        owner = messages[group.start].id or f"@{group.start}"
-        result.extend(_missing_answer(call, owner) for call in group.unanswered)
-        result.extend(_as_text(messages[index]) for index in group.strays)
+        for run in group.runs:
+            waits = number == waiting and run is group.runs[-1]
+            if not run.strays and (waits or not run.unanswered):
+                result.extend(messages[run.start : run.stop])
+            else:
+                result.extend(_repaired_run(messages, run))
     return result
+
+
+def _repaired_run(messages: Sequence[BaseMessage], run: Run) -> Iterator[BaseMessage]:
+    for index in range(run.start, run.stop):
+        if index not in run.strays:
+            yield messages[index]
+    owner = messages[run.start].id or f"@{run.start}"
+    for call in run.unanswered:
+        yield _missing_answer(call, owner)
+    for index in run.strays:
+        yield _as_text(messages[index])
 
 
 def _missing_answer(call: Mapping[str, Any], owner: str) -> ToolMessage:

@@ -1,0 +1,176 @@
+"""Sorting what was read of a span into the digest's sections, each extract with its rank."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from langgraph_compaction.digest import cues
+from langgraph_compaction.digest.actions import Action
+from langgraph_compaction.digest.prompts import SECTIONS
+from langgraph_compaction.digest.ranking import Ranking, has_literal
+from langgraph_compaction.digest.reading import Reading
+from langgraph_compaction.digest.sentences import Sentence, clipped
+
+GOAL, CONSTRAINTS, DECISIONS, OPEN, FINDINGS, DONE, REFERENCES, STATE, NEXT = SECTIONS
+
+USER = "User: "
+"""Label of what the user said where the agent's words stand, too."""
+
+FOLLOWING = 4
+"""Sentences after "Still to do:" and the like that are taken to belong to it."""
+
+_DIGITS = re.compile(r"\d+")
+_LEADS = (":", "：")
+_ASKS = ("?", "？")
+_SETTLED = frozenset(("completed", "complete", "done", "cancelled", "canceled", "closed"))
+_POSITIONS = 10_000  # more than a message has sentences
+
+
+@dataclass(frozen=True, slots=True)
+class Bullet:
+    """One extract: its text, the position it stood at, its rank, and its words."""
+
+    text: str
+    order: int
+    score: float
+    words: Sequence[str] = ()
+
+
+def sections(reading: Reading) -> dict[str, list[Bullet]]:
+    """The extracts of a span by section."""
+    rank = Ranking(reading.everything, reading.size)
+    found: dict[str, list[Bullet]] = {name: [] for name in SECTIONS}
+    _sort_user(reading, rank, found)
+    _sort_agent(reading, rank, found)
+    _sort_results(reading, rank, found)
+    _sort_actions(reading.actions, reading.size, found)
+    for order, (content, status) in enumerate(reading.todos):
+        section, score = (DONE, 1.5) if status in _SETTLED else (OPEN, 3.0)
+        found[section].append(Bullet(f"[{status}] {clipped(content, 200)}", order, score))
+    for order, (reference, score) in enumerate(reading.references.ranked(reading.size)):
+        found[REFERENCES].append(Bullet(reference, order, score))
+    if not any(found.values()):
+        found[STATE] = [_bullet(part, rank.score(part)) for part in reading.everything]
+    if not any(found.values()):
+        found[STATE] = [Bullet(f"{reading.size} messages without text.", 0, 0.0)]
+    return found
+
+
+def _bullet(part: Sentence, score: float, label: str = "") -> Bullet:
+    order = part.message * _POSITIONS + min(part.position, _POSITIONS - 1)
+    return Bullet(label + part.text, order, score, part.words)
+
+
+def _sort_user(reading: Reading, rank: Ranking, found: dict[str, list[Bullet]]) -> None:
+    said = [part for part in reading.user if _matters(part)] or reading.user
+    if not said:
+        return
+    times = Counter(_DIGITS.sub("0", part.text) for part in reading.user)
+    goal = _asked([part for part in said if part.message == said[0].message])
+    found[GOAL] = [_bullet(part, -float(number)) for number, part in enumerate(goal)]
+    later = [
+        part
+        for part in said
+        if part.message > said[0].message and times[_DIGITS.sub("0", part.text)] == 1
+    ]
+    newest = None
+    if later:
+        newest = _asked([part for part in later if part.message == later[-1].message])[0]
+        section = STATE if reading.last_turn > newest.message else NEXT
+        found[section].append(_bullet(newest, 9.0, USER))
+    for part in said:
+        if part is newest:
+            continue
+        cue = 2.0 * cues.FIRM(part) + cues.SOFT(part) + 0.5 * cues.REQUEST(part)
+        # What a program repeats at every turn is not a person's wish; a lead-in is not one either.
+        if times[_DIGITS.sub("0", part.text)] > 2 or part.text.endswith(_LEADS):
+            cue = 0.0
+        found[CONSTRAINTS].append(_bullet(part, rank.score(part, cue)))
+
+
+def _matters(part: Sentence) -> bool:
+    """Whether what the user said is more than "ok" or a pasted line."""
+    if part.is_prose():
+        return True
+    directs = len(part.words) > 2 and (cues.FIRM(part) or cues.SOFT(part))
+    return len(part.text) < 100 and (directs or has_literal(part))
+
+
+def _asked(parts: Sequence[Sentence]) -> list[Sentence]:
+    """The sentences of one message that say what it asks for, best first, at most three.
+
+    Its first sentence says what it is about; the others ask.
+    """
+    telling = [part for part in parts if len(part.words) > 3 and not part.text.endswith(_LEADS)]
+    telling = telling or list(parts)
+    ranked = sorted(telling[1:], key=lambda part: (-cues.REQUEST.strength(part), part.position))
+    return [telling[0], *ranked[:2]]
+
+
+def _sort_agent(reading: Reading, rank: Ranking, found: dict[str, list[Bullet]]) -> None:
+    said = [part for part in reading.agent if part.is_prose() and not cues.COURTESY(part)]
+    intents: list[Sentence] = []
+    lead, led = None, range(0)
+    for number, part in enumerate(said):
+        if cues.INTENT(part):
+            intents.append(part)
+        section = _section_of(part, acted=part.message in reading.acting)
+        if part.text.endswith(_LEADS):
+            lead, led = section, range(number + 1, number + 1 + FOLLOWING)
+            continue
+        if section == FINDINGS and lead and number in led:
+            section = lead
+        if section and (len(part.words) > 4 or has_literal(part)):
+            cue = 0.3 * cues.ERROR(part) if section == FINDINGS else 0.0
+            # What was promised long ago is probably kept by now.
+            cue += 1.5 * part.message / reading.size if section == OPEN else 0.0
+            found[section].append(_bullet(part, rank.score(part, cue)))
+    if said:
+        newest = [part for part in said if part.message == said[-1].message]
+        found[STATE] += [_bullet(part, -float(number)) for number, part in enumerate(newest[:3])]
+    asked_last = reading.user[-1].message if reading.user else -1
+    if intents and intents[-1].message > asked_last:
+        found[NEXT].append(_bullet(intents[-1], 1.0))
+
+
+def _section_of(part: Sentence, *, acted: bool) -> str | None:
+    """Where a sentence of the agent belongs; None: nowhere.
+
+    Args:
+        part: the sentence.
+        acted: whether its message also makes calls.
+    """
+    if part.text.startswith("[ ]"):
+        return OPEN
+    if part.text.endswith(_ASKS):
+        return None
+    if cues.DECISION(part):
+        return DECISIONS
+    if cues.INTENT(part):
+        return None if acted else OPEN  # announced and done at once, or promised
+    return OPEN if cues.OPEN(part) else FINDINGS
+
+
+def _sort_results(reading: Reading, rank: Ranking, found: dict[str, list[Bullet]]) -> None:
+    for part, name, failed in reading.results:
+        if len(part.words) > 4 and part.is_prose():
+            score = rank.score(part, 0.3 if failed else -0.7)
+            found[FINDINGS].append(_bullet(part, score, f"{name}: "))
+
+
+def _sort_actions(actions: Sequence[Action], size: int, found: dict[str, list[Bullet]]) -> None:
+    """Equal calls with equal outcomes become one line, at the place of the last."""
+    grouped: dict[tuple[str, str], list[Action]] = defaultdict(list)
+    for action in actions:
+        grouped[action.line, action.outcome].append(action)
+    for equal in grouped.values():
+        last = equal[-1]
+        score = last.message / size + 0.3 * math.log2(len(equal))
+        score += 2.0 * last.effect if last.outcome else 3.0
+        section = DONE if last.outcome else OPEN
+        order = last.message * _POSITIONS
+        found[section].append(Bullet(last.told(len(equal)), order, score))

@@ -1,0 +1,104 @@
+"""Taking earlier digests apart again, so that one can be made of several."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from langgraph_compaction.digest import cues
+from langgraph_compaction.digest.extracts import (
+    CONSTRAINTS,
+    DECISIONS,
+    DONE,
+    FINDINGS,
+    GOAL,
+    NEXT,
+    OPEN,
+    REFERENCES,
+    STATE,
+    USER,
+    Bullet,
+)
+from langgraph_compaction.digest.filling import NOTE, SHORT_NOTE
+from langgraph_compaction.digest.prompts import SECTIONS
+from langgraph_compaction.digest.sentences import Sentence, sentences, unfenced
+
+_HEADING = re.compile(r"\s{0,3}(?:#{1,6}\s*(.+?)\s*#*|\*\*([^*]{3,60})\*\*:?|([\w ]{3,60}):?)\s*")
+_QUOTE = re.compile(r"the user.{0,60}word for word:", re.IGNORECASE)
+_EXACT = {name.casefold(): name for name in SECTIONS}
+_KEYWORDS = (
+    ("goal", GOAL), ("objective", GOAL), ("constraint", CONSTRAINTS), ("preference", CONSTRAINTS),
+    ("user", CONSTRAINTS), ("decision", DECISIONS), ("open", OPEN), ("commitment", OPEN),
+    ("pending", OPEN), ("reference", REFERENCES), ("artifact", REFERENCES), ("finding", FINDINGS),
+    ("done", DONE), ("completed", DONE), ("next", NEXT), ("state", STATE),
+)  # fmt: skip
+_BULLETS = 100_000  # more than a digest has
+
+
+def merged(texts: Sequence[str], limit: int) -> dict[str, list[Bullet]]:
+    """The extracts of several digests by section.
+
+    The newer rank higher; but constraints, open items and references count by what they say, the
+    first goal comes first, and only the newest state and next step remain.
+
+    Args:
+        texts: the digests, oldest first.
+        limit: characters of one extract.
+    """
+    found: dict[str, list[Bullet]] = {name: [] for name in SECTIONS}
+    for age, text in enumerate(texts):
+        newest: dict[str, list[Bullet]] = {name: [] for name in SECTIONS}
+        for number, (section, part) in enumerate(_parsed(text, limit)):
+            sentence = Sentence.of(part)
+            score = _score(section, sentence, age, len(texts)) - number / _BULLETS
+            order = age * _BULLETS + number
+            words = () if section in (DONE, REFERENCES) else sentence.words
+            newest[section].append(Bullet(part, order, score, words))
+        for section, bullets in newest.items():
+            if bullets and section in (STATE, NEXT):
+                # The user's words outlast the state they stood in.
+                said = [one for one in found[section] if one.text.startswith(USER)]
+                found[CONSTRAINTS] += said
+                found[section] = bullets
+            else:
+                found[section] += bullets
+    if not any(found.values()):
+        found[STATE] = [Bullet(f"{len(texts)} records without text.", 0, 0.0)]
+    return found
+
+
+def _score(section: str, sentence: Sentence, age: int, ages: int) -> float:
+    if section == GOAL:
+        return 2.0 * ages if age == 0 else float(age)
+    if section in (CONSTRAINTS, OPEN, REFERENCES):
+        return age / ages + 2.0 * cues.FIRM(sentence) + cues.SOFT(sentence)
+    return float(age)
+
+
+def _parsed(text: str, limit: int) -> Iterator[tuple[str, str]]:
+    """Section and text of each extract of a digest."""
+    section = FINDINGS
+    for line in unfenced(text).splitlines():
+        if _QUOTE.fullmatch(line.strip()):
+            section = CONSTRAINTS
+        elif (heading := _section(line)) is not None:
+            section = heading
+        elif line.strip() not in (NOTE, SHORT_NOTE):
+            parts = list(sentences(line, limit))
+            whole = " ".join(parts)
+            for part in [whole] if len(whole) <= limit else parts:
+                if part:
+                    yield section, part
+
+
+def _section(line: str) -> str | None:
+    """The section that a line opens as its heading; None: it is no heading."""
+    heading = _HEADING.fullmatch(line)
+    if heading is None:
+        return None
+    title = next(filter(None, heading.groups())).casefold()
+    if title in _EXACT:
+        return _EXACT[title]
+    if heading.group(3):
+        return None  # a plain line is a heading only if it names a section
+    return next((section for word, section in _KEYWORDS if word in title), FINDINGS)

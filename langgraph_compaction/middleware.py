@@ -1,0 +1,140 @@
+"""Compaction for LangChain's ``create_agent``: the same node and record behind another door.
+
+Needs the ``langchain`` extra: ``pip install "langgraph-compaction[langchain]"``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, NotRequired, cast
+
+from langgraph.config import get_config
+from langgraph.runtime import Runtime
+from typing_extensions import TypedDict, override
+
+from langgraph_compaction.errors import ConfigurationError
+from langgraph_compaction.node import CompactionNode
+from langgraph_compaction.state import (
+    COMPACTION_KEY,
+    MESSAGES_KEY,
+    CompactionRecord,
+    merge_compaction,
+)
+
+try:
+    from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
+    from langchain.agents.middleware.types import ContextT, ResponseT
+except ImportError as error:
+    raise ImportError(
+        "langgraph_compaction.middleware is for langchain's create_agent, and langchain could not "
+        'be imported. Install it: pip install "langgraph-compaction[langchain]". In a graph of '
+        "your own use CompactionNode, which does without it."
+    ) from error
+
+__all__ = ["CompactionAgentState", "CompactionMiddleware"]
+
+
+class CompactionAgentState(AgentState[Any]):
+    """The agent's state with the compaction record.
+
+    The record is part of the agent's input and output, and optional in both: a caller without a
+    checkpointer hands back what ``invoke`` returned, and where the agent is a node of a larger
+    graph that has the channel, too, the record lives there. So nothing is folded twice.
+    """
+
+    compaction: NotRequired[Annotated[CompactionRecord, merge_compaction]]
+
+
+class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, ResponseT]):
+    """Folds older messages of a ``create_agent`` agent into a digest when the context fills up.
+
+    Folds before the model is called, in a step and checkpoint of its own: a digest stands even if
+    the call then fails. The state's messages stay as they are; the model is called with the view.
+    The system prompt stays the agent's. Where several middlewares change the messages of a
+    request, the view is made of what those before this one in the list leave; those after it see
+    the view.
+
+    What the agent sends beside the messages (its system prompt, tool schemas) is not known in the
+    step that folds: state its size as ``overhead_tokens``.
+
+    Example:
+        >>> from langchain.agents import create_agent
+        >>> compaction = CompactionMiddleware("gpt-5-mini", agent_model=model)
+        >>> agent = create_agent(model, tools, middleware=[compaction])
+
+    Args:
+        model: writes the digests, as for `CompactionNode`.
+        options: everything else that `CompactionNode` takes: ``agent_model``, ``settings``,
+            ``token_counter``, ``compaction_key``, values of `CompactionSettings` by name, and
+            ``name``, the middleware's name in the agent's graph (default: the class's).
+
+    Attributes:
+        node: the node that does the work, for its `measure` and `view`.
+
+    Raises:
+        ConfigurationError: as `CompactionNode`, or ``messages_key`` is not "messages".
+    """
+
+    state_schema = CompactionAgentState
+
+    def __init__(self, model: Any, **options: Any) -> None:
+        super().__init__()
+        self.node = CompactionNode(model, **{"name": type(self).__name__, **options})
+        if self.node.messages_key != MESSAGES_KEY:
+            raise ConfigurationError(
+                f"messages_key: {self.node.messages_key!r} cannot be used with create_agent, which "
+                f"keeps its messages under {MESSAGES_KEY!r}. Leave messages_key out."
+            )
+        if self.node.compaction_key != COMPACTION_KEY:
+            self.state_schema = _state_schema(self.node.compaction_key)
+
+    @property
+    @override
+    def name(self) -> str:
+        """The middleware's name; its step in the agent's graph is ``<name>.before_model``."""
+        return self.node.name or type(self).__name__
+
+    @override
+    def before_model(
+        self, state: CompactionAgentState, runtime: Runtime[ContextT]
+    ) -> dict[str, Any] | None:
+        """Visit the thread as `CompactionNode.invoke` does: fold what has to be folded."""
+        return self.node.invoke(state, get_config()) or None
+
+    @override
+    async def abefore_model(
+        self, state: CompactionAgentState, runtime: Runtime[ContextT]
+    ) -> dict[str, Any] | None:
+        """Visit the thread asynchronously; see `before_model`."""
+        return await self.node.ainvoke(state, get_config()) or None
+
+    @override
+    def wrap_model_call(
+        self,
+        request: ModelRequest[ContextT],
+        handler: Callable[[ModelRequest[ContextT]], ModelResponse[ResponseT]],
+    ) -> ModelResponse[ResponseT]:
+        """Call the model with the view instead of all messages."""
+        return handler(self._viewed(request))
+
+    @override
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[ContextT],
+        handler: Callable[[ModelRequest[ContextT]], Awaitable[ModelResponse[ResponseT]]],
+    ) -> ModelResponse[ResponseT]:
+        """Call the model with the view asynchronously; see `wrap_model_call`."""
+        return await handler(self._viewed(request))
+
+    def _viewed(self, request: ModelRequest[ContextT]) -> ModelRequest[ContextT]:
+        # The request's messages, not the state's: middlewares before this one may have changed
+        # them. The record finds its place among them by ids.
+        view = self.node.view({**request.state, MESSAGES_KEY: request.messages})
+        return request.override(messages=cast("list[Any]", view))
+
+
+def _state_schema(key: str) -> type[CompactionAgentState]:
+    """The record under another name; `create_agent` adds the rest of the agent's state."""
+    record = NotRequired[Annotated[CompactionRecord, merge_compaction]]
+    schema = TypedDict("CompactionAgentState", {key: record})  # type: ignore[misc]  # not literal
+    return cast("type[CompactionAgentState]", schema)

@@ -1,0 +1,1 @@
+"""Pure decisions: how much there is, when to compact, what may go, what must stay."""

@@ -1,0 +1,91 @@
+"""No view breaks a provider's rule that the transcript kept.
+
+Thousands of fuzzed histories, most of them broken in some way. The view may repair a fault (an
+unanswered call gets an answer); it must never add one. What is checked is the message list by the
+strictest rules, and the requests that the providers' own packages build from it.
+"""
+
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage
+
+from langgraph_compaction import CompactionNode
+from tests.support.histories import random_history
+from tests.support.payloads import PAYLOAD_KINDS, provider_violations, structural
+from tests.support.replay import Thread, good_summary, replay
+from tests.support.validity import new_violations, violations
+
+
+
+
+def small_node(rng: random.Random) -> CompactionNode:
+    values: dict[str, Any] = {
+        "trigger": rng.choice([("tokens", 500), ("messages", 6), ("steps", 3)]),
+        "keep": rng.choice(["auto", ("messages", 0), ("messages", 3), ("tokens", 150)]),
+        "task": rng.choice(["first", "latest", None]),
+        "digest_role": rng.choice(["human", "human", "system"]),
+    }
+    return CompactionNode(
+        good_summary,
+        token_counter="estimate",
+        min_fold_tokens=0,
+        min_fold_share=0.0,
+        context_window=200_000,
+        **values,
+    )
+
+
+def check(seed: int, *, payloads: bool) -> tuple[Counter[str], int, int]:
+    """Replay one fuzzed history; what its views broke, by rule, with views and folds."""
+    rng = random.Random(seed)
+    found: Counter[str] = Counter()
+    views = 0
+
+    def at_call(thread: Thread, view: list[BaseMessage]) -> None:
+        nonlocal views
+        views += 1
+        ends = isinstance(thread.messages[-1], AIMessage)
+        if thread.waits():  # then no agent is called
+            return
+        before = violations(thread.messages, state_ends_with_ai=ends)
+        for violation in new_violations(before, violations(view, state_ends_with_ai=ends)):
+            found[f"messages {violation.rule}"] += 1
+        if not payloads or not thread.record:
+            return
+        for kind in PAYLOAD_KINDS:
+            known = structural(provider_violations(kind, thread.messages))
+            shown = structural(provider_violations(kind, view))
+            for violation in new_violations(known, shown):
+                found[f"{kind} {violation.rule}"] += 1
+
+    history = random_history(rng, length=rng.randint(5, 40))
+    thread = replay(small_node(rng), history, at_call)
+    for fault in thread.faults:
+        if "newest request" not in fault and "task is hidden" not in fault:
+            found[fault.partition(": ")[2]] += 1
+    return found, views, thread.folds
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_no_view_adds_a_violation(block: int) -> None:
+    total: Counter[str] = Counter()
+    folds = 0
+    for seed in range(block * 100, block * 100 + 100):
+        found, _, folded = check(seed, payloads=seed % 5 == 0)
+        total += found
+        folds += folded
+    assert total == Counter()
+    assert folds > 50, "the histories hardly ever fold: the test shows nothing"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(20))
+def test_no_view_of_ten_thousand_histories_adds_a_violation(block: int) -> None:
+    total: Counter[str] = Counter()
+    for seed in range(10_000 + block * 500, 10_000 + block * 500 + 500):
+        found, _, _ = check(seed, payloads=seed % 2 == 0)
+        total += found
+    assert total == Counter()

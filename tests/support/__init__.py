@@ -1,0 +1,1 @@
+"""What many tests share: checkers of what a provider accepts, and histories to feed them."""

@@ -1,0 +1,350 @@
+"""Never hide a message that no digest covers, whatever was done to the list since the fold.
+
+People delete messages, clear chats, rewind threads, restore backups; applications write lists of
+their own and use ids again. The record finds its place by an index and two ids. Where those do not
+prove what is covered, everything is shown: too much costs tokens, too little costs the task.
+
+Known limits, not tested: where both anchors left their old places nothing tells a message that was
+added again from the one that was folded (so the random edits stop there), nor, without ids of every
+covered message, a covered one from another that was put exactly in its place.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+
+from langgraph_compaction.changes import advanced, revised
+from langgraph_compaction.state import CompactionRecord, DigestSegment
+from langgraph_compaction.view import build_view
+from langgraph_compaction.view.anchors import NOTHING, locate
+
+
+def said(name: str, text: str | None = None) -> BaseMessage:
+    return HumanMessage(text or f"<{name}>", id=name)
+
+
+def chat(names: str) -> list[BaseMessage]:
+    """One message a letter; the letter is its id."""
+    return [said(name) for name in names]
+
+
+def folded(
+    messages: Sequence[BaseMessage],
+    stop: int,
+    *,
+    kept: Sequence[int] = (),
+    record: CompactionRecord | None = None,
+) -> CompactionRecord:
+    """The record after a fold of what stands before ``stop``, as the engine writes it."""
+    before = record or {}
+    anchor = locate(messages, before)
+    last = anchor.position_of(stop - 1)
+    segment = DigestSegment(
+        text=f"[segment to {last}]",
+        first_index=anchor.position,
+        last_index=last,
+        last_id=messages[stop - 1].id,
+        level=0,
+        tokens=1,
+        source_tokens=2,
+        model="m",
+    )
+    chain = before.get("segments", []) if anchor.digest else []
+    return revised(
+        advanced(
+            before,
+            messages,
+            anchor,
+            stop=stop,
+            kept=kept,
+            segments=[*chain, segment],
+            render={},
+            steps=0,
+        )
+    )
+
+
+def shown(messages: Sequence[BaseMessage], record: CompactionRecord) -> str:
+    """The letters that the view shows, and "#" for the digest."""
+    view = build_view(messages, record)
+    return "".join("#" if "[segment" in str(m.content) else str(m.content)[1] for m in view)
+
+
+RECORD = folded(chat("abcdef"), 3)
+"""a, b and c are folded; d follows."""
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        ("abcdef", "#def"),
+        ("abcdefgh", "#defgh"),
+        ("abc", "#"),
+        # One anchor is enough, and it does not matter how far it moved to the front.
+        ("acdef", "#def"),
+        ("cdef", "#def"),
+        ("def", "#def"),
+        ("abdef", "#def"),
+        ("abcef", "#ef"),
+        ("cef", "#ef"),
+        ("c", "#"),
+        # Both are gone: nothing proves what is covered, not even that the digest belongs here.
+        ("abef", "abef"),
+        ("ef", "ef"),
+        ("ab", "ab"),
+        ("xyzuvw", "xyzuvw"),
+        ("x", "x"),
+        ("", ""),
+        # Rewound to before the fold, and gone on differently.
+        ("abxyz", "abxyz"),
+        ("axyzuv", "axyzuv"),
+        # Added again at the end: what was folded is a new message there.
+        ("abdefc", "#defc"),
+        ("bdefca", "#defca"),
+        ("abcefd", "#efd"),
+        # The same, where the index of an anchor happens to be right.
+        ("adc", "#dc"),
+        ("dec", "#dec"),
+        ("abced", "#ed"),
+        ("bcedx", "#edx"),
+    ],
+)
+def test_a_record_finds_its_place(now: str, expected: str) -> None:
+    assert shown(chat(now), RECORD) == expected
+
+
+@pytest.mark.parametrize("now", ["abed", "xyzd", "abxd", "xabcdef", "axbcdef", "abcxdef"])
+def test_what_was_put_before_an_anchor_is_shown(now: str) -> None:
+    visible = shown(chat(now), RECORD)
+    assert [name for name in now if name not in "abc" and name not in visible] == []
+
+
+def test_without_a_message_after_the_fold_the_last_one_alone_is_the_anchor() -> None:
+    record = folded(chat("abc"), 3)
+    assert shown(chat("abcd"), record) == "#d"
+    assert shown(chat("acd"), record) == "#d"
+    assert shown(chat("abd"), record) == "abd"
+    assert shown(chat("abdc"), record) == "abdc"
+
+
+def test_an_older_segment_or_a_kept_message_proves_what_stands_before_it() -> None:
+    older = folded(chat("abcdefg"), 5, record=folded(chat("abcdefg"), 2))
+    assert shown(chat("abcg"), older) == "#cg"
+    kept = folded(chat("abcdefg"), 5, kept=[2])
+    assert shown(chat("abcg"), kept) == "#cg"
+    assert shown(chat("abcdg"), kept) == "#cdg"
+
+
+def test_a_survivor_that_was_added_again_proves_nothing() -> None:
+    kept = folded(chat("abcdefg"), 5, kept=[0])
+    assert shown(chat("xa"), kept).replace("#", "") == "xa"
+    assert shown(chat("xya"), kept).replace("#", "") == "xya"
+
+
+def test_kept_messages_stay_visible_wherever_they_moved_and_may_be_gone() -> None:
+    record = folded(chat("abcdefg"), 5, kept=[1, 3])
+    assert shown(chat("abcdefg"), record) == "#bdfg"
+    assert shown(chat("bcdefg"), record) == "#bdfg"
+    assert shown(chat("acdefg"), record) == "#dfg"
+    assert shown(chat("bcdfg"), record) == "#bdfg"
+    assert shown(chat("efg"), record) == "#fg"
+
+
+def test_an_edited_message_keeps_its_place() -> None:
+    now = chat("abcdef")
+    now[2], now[3] = said("c", "<C>"), said("d", "<D>")
+    assert shown(now, RECORD) == "#Def"
+
+
+def test_ids_that_occur_twice_are_told_apart_by_their_order() -> None:
+    now = [said("1", "<a>"), said("2", "<b>"), said("1", "<c>"), said("4", "<d>")]
+    record = folded(now, 2)
+    assert shown(now, record) == "#cd"
+    assert shown(now[1:], record).replace("#", "") in {"cd", "bcd"}
+    again = folded(now, 3, record=record)
+    assert shown(now, again) == "#d"
+    assert shown([*now, said("2", "<e>"), said("1", "<f>")], again) == "#def"
+    first_kept = folded(now, 2, kept=[0])
+    assert shown(now, first_kept) == "#acd"
+
+
+# ---- messages without ids
+
+
+def unnamed(texts: str) -> list[BaseMessage]:
+    return [AIMessage(f"<{text}>") for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        ("abcdef", "#def"),
+        ("abc", "#"),
+        ("ab", "ab"),
+        ("", ""),
+        ("xyzuvw", "xyzuvw"),
+        ("bcdef", "bcdef"),
+        ("xabcdef", "xabcdef"),
+    ],
+)
+def test_messages_without_ids_are_anchored_by_position(now: str, expected: str) -> None:
+    record = folded(unnamed("abcdef"), 3)
+    assert shown(unnamed(now), record) == expected
+
+
+def test_a_message_without_an_id_can_be_kept() -> None:
+    record = folded(unnamed("abcdef"), 3, kept=[0, 2])
+    assert shown(unnamed("abcdef"), record) == "#acdef"
+
+
+def test_ids_that_appear_or_vanish_after_the_fold_hide_nothing_new() -> None:
+    named, record = chat("abcdef"), folded(unnamed("abcdef"), 3)
+    assert shown(named, record) == "abcdef"
+    assert shown(unnamed("abcdef"), RECORD) == "abcdef"
+    mixed = [*unnamed("ab"), said("c"), *unnamed("d"), said("e")]
+    assert shown(mixed, folded(mixed, 3)) == "#de"
+    assert shown(mixed, folded(mixed, 4)) == "#e"
+    assert shown([*mixed[1:], said("f")], folded(mixed, 4)) == "#ef"
+
+
+# ---- pruned records
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        ("ade", "#ade"),
+        ("de", "#de"),
+        ("ad", "#ad"),
+        ("defg", "#defg"),
+        # A parent graph's channel does not see a subgraph's prune.
+        ("abcde", "#ade"),
+        ("ae", "#ae"),
+        ("aef", "#aef"),
+        # No kept message is left: the chat was cleared.
+        ("xyz", "xyz"),
+        ("", ""),
+    ],
+)
+def test_after_a_prune_the_next_message_is_the_anchor(now: str, expected: str) -> None:
+    record = folded(chat("abcde"), 3, kept=[0])
+    pruned: CompactionRecord = {**record, "pruned": True, "boundary_hint": 1, "kept_hints": [0]}
+    assert shown(chat(now), pruned) == expected
+
+
+# ---- random edits
+
+
+@dataclass
+class Edited:
+    """A thread under random edits, and the oracle: which of its messages a fold has covered."""
+
+    rng: random.Random
+    messages: list[BaseMessage] = field(default_factory=list)
+    record: CompactionRecord = field(default_factory=CompactionRecord)
+    covered: set[str] = field(default_factory=set)  # contents
+    removed: list[str] = field(default_factory=list)  # ids
+    log: list[Any] = field(default_factory=list)
+    anchors: tuple[str, ...] = ()  # contents
+    made: int = 0
+    added_again: bool = False
+
+    def message(self, name: str | None = None) -> BaseMessage:
+        self.made += 1
+        return said(name or f"m{self.made}", f"text {self.made}")
+
+    def edit(self, *, again: bool) -> None:
+        kinds = ["append"] * 4 + ["remove"] * 3 + ["fold", "fold", "edit", "rewind", "clear"]
+        kind = self.rng.choice([*kinds, *(["again"] * 4 if again and self.removed else [])])
+        place = self.rng.randrange(len(self.messages)) if self.messages else 0
+        self.log.append((kind, place))
+        if kind == "append" or (kind != "again" and not self.messages):
+            self.messages.append(self.message())
+        elif kind == "again":
+            name = self.removed.pop(self.rng.randrange(len(self.removed)))
+            self.messages.append(self.message(name))
+            self.added_again = True
+        elif kind == "fold":
+            self.fold(place + 1)
+        elif kind == "edit":
+            old, new = self.messages[place], self.message(self.messages[place].id)
+            self.messages[place] = new
+            self.covered |= {new.content} if old.content in self.covered else set()  # type: ignore[arg-type]
+            self.anchors = tuple(
+                str(new.content) if a == old.content else a for a in self.anchors
+            )
+        else:
+            first, last = {"remove": (place, place + 1), "rewind": (place, None)}.get(
+                kind, (0, None)
+            )
+            self.removed += [str(message.id) for message in self.messages[first:last]]
+            del self.messages[first:last]
+
+    def fold(self, stop: int) -> None:
+        anchor = locate(self.messages, self.record)
+        if stop <= anchor.boundary:
+            return
+        fresh = list(range(anchor.boundary, stop))
+        kept = sorted({*anchor.kept, *(index for index in fresh if self.rng.random() < 0.2)})
+        self.record = folded(self.messages, stop, kept=kept, record=self.record)
+        contents = [str(message.content) for message in self.messages]
+        # Where an anchor was lost, what had been covered is shown, and is folded anew.
+        self.covered -= {*contents[stop:], *(contents[index] for index in kept)}
+        self.covered |= {contents[index] for index in fresh if index not in kept}
+        self.anchors = tuple(contents[stop - 1 : stop + 1])
+        self.removed, self.added_again = [], False
+
+    @property
+    def anchored(self) -> bool:
+        return any(message.content in self.anchors for message in self.messages)
+
+    def faults(self) -> Iterator[str]:
+        visible = {message.content for message in build_view(self.messages, self.record)}
+        for message in self.messages:
+            if message.content not in visible and message.content not in self.covered:
+                yield f"{message.content!r} is hidden, but no fold covered it"
+            if self.anchored and message.content in visible and message.content in self.covered:
+                yield f"{message.content!r} is shown, but an anchor proves it covered"
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("seed", range(10))
+def test_no_edit_hides_what_no_fold_covered(seed: int, *, again: bool) -> None:
+    rng = random.Random(seed)
+    for _ in range(100):
+        thread = Edited(rng)
+        for _ in range(rng.randrange(4, 40)):
+            thread.edit(again=again)
+            if thread.added_again and not thread.anchored:
+                break
+            assert list(thread.faults()) == [], f"after {thread.log}"
+
+
+# ---- cost
+
+
+class Watched(list[BaseMessage]):
+    """A list that counts which of its messages are looked at."""
+
+    looked_at = 0
+
+    def __getitem__(self, index: Any) -> Any:
+        self.looked_at += 1
+        return super().__getitem__(index)
+
+    def __iter__(self) -> Iterator[BaseMessage]:
+        for index in range(len(self)):
+            yield self[index]
+
+
+def test_finding_the_place_looks_at_few_messages_while_the_hints_hold() -> None:
+    messages = Watched(said(f"m{number}") for number in range(5_000))
+    record = folded(messages, 4_990, kept=[0, 1_000])
+    messages.looked_at = 0
+    assert locate(messages, record).boundary == 4_990
+    assert messages.looked_at <= 6
+    assert locate(messages, {}) == NOTHING
