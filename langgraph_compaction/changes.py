@@ -157,38 +157,34 @@ def restore(
             "recall tool to read them, or forget() to drop the digest."
         )
     left, dropped = segments[:number], segments[number:]
-    changed: CompactionRecord = {**record, "segments": left}
     if not left:
-        for key in (
-            "last_summarized_index",
-            "last_summarized_id",
-            "next_id",
-            "kept_ids",
-            "kept_hints",
-            "boundary_hint",
-            "fingerprint",
-        ):
-            changed.pop(key, None)
-        return {compaction_key: revised(changed, human=True)}
+        return {compaction_key: revised(_emptied(record), human=True)}
     anchor = locate(messages, record)
     new_end = left[-1]
-    boundary = anchor.index_of(new_end["last_index"]) + 1
+    boundary = max(0, anchor.index_of(new_end["last_index"]) + 1)
     absorbed = [name for gone in dropped for name in gone.get("absorbed_ids", ())]
     kept = [
         (index, message_key(messages[index], index))
-        for index in range(max(0, min(boundary, len(messages))))
+        for index in range(min(boundary, len(messages)))
         if index in anchor.kept or message_key(messages[index], index) in absorbed
     ]
-    changed.update(
-        last_summarized_index=new_end["last_index"],
-        last_summarized_id=new_end["last_id"],
-        next_id=messages[boundary].id if 0 <= boundary < len(messages) else None,
-        kept_ids=[name for _, name in kept],
-        kept_hints=[index for index, _ in kept],
-        boundary_hint=max(0, boundary),
-    )
+    changed: CompactionRecord = {
+        **record,
+        "segments": left,
+        "last_summarized_index": new_end["last_index"],
+        "last_summarized_id": new_end["last_id"],
+        "next_id": messages[boundary].id if boundary < len(messages) else None,
+        "kept_ids": [name for _, name in kept],
+        "kept_hints": [index for index, _ in kept],
+        "boundary_hint": boundary,
+    }
     changed.pop("fingerprint", None)
     return {compaction_key: revised(changed, human=True)}
+
+
+def _emptied(record: CompactionRecord) -> CompactionRecord:
+    """A record that covers nothing but still outranks what came before it."""
+    return {"epoch": record.get("epoch", 0), "revision": record.get("revision", 0)}
 
 
 def forget(
@@ -219,9 +215,7 @@ def forget(
             f"from {messages_key!r}. Give that channel the add_messages reducer, or remove the "
             "messages yourself and write an empty record with a greater epoch."
         )
-    emptied: CompactionRecord = {"epoch": record.get("epoch", 0)}
-    emptied["revision"] = record.get("revision", 0)
-    update: dict[str, Any] = {compaction_key: revised(emptied, human=True)}
+    update: dict[str, Any] = {compaction_key: revised(_emptied(record), human=True)}
     if hidden:
         update[messages_key] = [RemoveMessage(id=str(message.id)) for message in hidden]
     return update

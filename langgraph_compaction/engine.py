@@ -24,7 +24,7 @@ from langgraph_compaction.effects import Described, Effect, Emit
 from langgraph_compaction.errors import BudgetError
 from langgraph_compaction.plan.boundaries import Span
 from langgraph_compaction.plan.decision import Counter, Decision, decide
-from langgraph_compaction.plan.fitting import fitted_render, longest_text
+from langgraph_compaction.plan.fitting import Fit, fitted_render, longest_text
 from langgraph_compaction.plan.policy import Policy
 from langgraph_compaction.state import CompactionRecord, DigestSegment, Render, message_key
 from langgraph_compaction.view import Layout, lay_out
@@ -179,7 +179,7 @@ def _folded(
             source_tokens=replaced,
             model=model,
             count=count.text,
-            quoted=message_text(messages[span.quoted]) if span.quoted in part.folded else None,
+            quoted=_quoted(visit, span, part),
             absorbed_ids=[message_key(messages[i], i) for i in part.folded if i < anchor.boundary],
         )
         chain, covered = [*chain, segment], last
@@ -194,6 +194,12 @@ def _folded(
             steps=steps,
         )
     return record
+
+
+def _quoted(visit: Visit, span: Span, part: _Part) -> str | None:
+    if span.quoted is None or span.quoted not in part.folded:
+        return None
+    return message_text(visit.messages[span.quoted])
 
 
 def _parts(visit: Visit, decision: Decision, span: Span, writer: Writer) -> list[_Part]:
@@ -297,21 +303,21 @@ def _fitted(
     def under(candidate: Render) -> CompactionRecord:
         return {**record, "render": candidate}
 
-    for limit in (hard, window):  # better a view in the reserve than a clip that gains nothing
-        fit = fitted_render(
-            render,
-            lambda candidate: visit.size(visit.layout(under(candidate))),
-            limit,
-            longest=longest_text(layout.view()),
+    def fit(limit: int) -> Fit:
+        longest = longest_text(layout.view())
+        return fitted_render(
+            render, lambda limits: visit.size(visit.layout(under(limits))), limit, longest=longest
         )
-        if fit.fits:
-            break
-    else:
-        sizes = _sizes(visit, visit.layout(under(fit.limits)))
+
+    # Better a view that reaches into the reserve than the tightest clips for nothing.
+    found = fit(hard)
+    found = found if found.fits else fit(window)
+    if not found.fits:
+        sizes = _sizes(visit, visit.layout(under(found.limits)))
         message = _over_budget(sizes, window)
         yield Emit({"type": "compaction.failed", **facts, "reason": message})
         raise BudgetError(message, sizes=sizes, limit=window)
-    return record if fit.limits == render else under(fit.limits)
+    return record if found.limits == render else under(found.limits)
 
 
 def _over_budget(sizes: dict[str, int], window: int) -> str:

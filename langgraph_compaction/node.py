@@ -188,8 +188,10 @@ class CompactionNode(Runnable[Any, Update]):
             ... )
         """
 
+        own = self.get_name()
+
         def path(state: Any) -> str:
-            return self.name if self._decide(state).action in {"fold", "clip"} else name
+            return own if self._decide(state).action in {"fold", "clip"} else name
 
         return path
 

@@ -246,9 +246,6 @@ def _resolved(settings: CompactionSettings, window: int | None, max_output: int 
         # As many characters as tokens fit: even the densest text (a token a character) leaves the
         # call group within the window, and ordinary text is far from it.
         render["result_chars"] = hard
-    least_fold = settings.min_fold_tokens
-    if least_fold == "auto":
-        least_fold = MIN_FOLD_TOKENS if window is None else min(MIN_FOLD_TOKENS, window // 10)
     return Policy(
         clauses=clauses,
         window=window,
@@ -259,7 +256,7 @@ def _resolved(settings: CompactionSettings, window: int | None, max_output: int 
         keep_messages=keep_messages,
         fold_all=fold_all,
         min_keep=min_keep,
-        min_fold_tokens=least_fold,
+        min_fold_tokens=_min_fold(settings, window),
         min_fold_share=settings.min_fold_share,
         segment_share=settings.segment_share,
         min_segment=settings.min_segment_tokens,
@@ -287,15 +284,16 @@ def _need_window(
 
 
 def _hard(settings: CompactionSettings, window: int | None, max_output: int | None) -> int | None:
-    reserve = settings.reserve_tokens
     if window is None:
-        if reserve != "auto":
+        if settings.reserve_tokens != "auto":
             raise ConfigurationError(
-                f"reserve_tokens: {reserve!r} is a part of the context window, which is not known. "
+                f"reserve_tokens: {settings.reserve_tokens!r} is a part of the context window, which is not known. "
                 "Pass agent_model= (a model whose profile is known) or context_window=."
             )
         return None
-    if reserve == "auto":
+    if isinstance(settings.reserve_tokens, int):
+        reserve = settings.reserve_tokens
+    else:
         known = [RESERVE_TOKENS, int(window * RESERVE_SHARE)]
         reserve = min([*known, max_output] if max_output else known)
     if reserve + settings.overhead_tokens >= window:
@@ -349,6 +347,12 @@ def _target(settings: CompactionSettings, soft: int | None, keep_tokens: int | N
     if soft is None:
         return None
     return max(int(soft * TARGET_SHARE), min(keep_tokens or 0, soft - 1))
+
+
+def _min_fold(settings: CompactionSettings, window: int | None) -> int:
+    if settings.min_fold_tokens != "auto":
+        return settings.min_fold_tokens
+    return MIN_FOLD_TOKENS if window is None else min(MIN_FOLD_TOKENS, window // 10)
 
 
 def _max_digest(settings: CompactionSettings, window: int | None) -> int:

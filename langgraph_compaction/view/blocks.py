@@ -42,9 +42,16 @@ def is_call(block: Any) -> bool:
     return block_type(block) in _CALL_TYPES
 
 
+def server_call_id(block: Any) -> str | None:
+    """The id of the call in this block that the provider executes itself, or None."""
+    if block_type(block) in {"server_tool_use", "server_tool_call", "mcp_tool_use"}:
+        return str(block.get("id"))
+    return None
+
+
 def is_server_call(block: Any) -> bool:
     """Whether the block is a call that the provider executes itself."""
-    return block_type(block) in {"server_tool_use", "server_tool_call", "mcp_tool_use"}
+    return server_call_id(block) is not None
 
 
 def server_result_id(block: Any) -> str | None:

@@ -20,7 +20,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from langgraph_compaction.view.blocks import is_server_call, server_result_id
+from langgraph_compaction.view.blocks import server_call_id, server_result_id
 
 UNANSWERED = "[No result: this call was interrupted before it was answered.]"
 """Content of the answer that the view gives to an abandoned call."""
@@ -135,8 +135,9 @@ def _open_server_calls(message: BaseMessage, waiting: set[str]) -> set[str]:
     waiting = set(waiting)
     if isinstance(message, AIMessage) and isinstance(message.content, list):
         for block in message.content:
-            if is_server_call(block):
-                waiting.add(str(block.get("id")))
+            opened = server_call_id(block)
+            if opened is not None:
+                waiting.add(opened)
             waiting.discard(server_result_id(block) or "")
     return waiting
 

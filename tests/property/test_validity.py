@@ -16,9 +16,7 @@ from langgraph_compaction import CompactionNode
 from tests.support.histories import random_history
 from tests.support.payloads import PAYLOAD_KINDS, provider_violations, structural
 from tests.support.replay import Thread, good_summary, replay
-from tests.support.validity import new_violations, violations
-
-
+from tests.support.validity import Rule, new_violations, violations
 
 
 def small_node(rng: random.Random) -> CompactionNode:
@@ -53,9 +51,14 @@ def check(seed: int, *, payloads: bool) -> tuple[Counter[str], int, int]:
         before = violations(thread.messages, state_ends_with_ai=ends)
         for violation in new_violations(before, violations(view, state_ends_with_ai=ends)):
             found[f"messages {violation.rule}"] += 1
-        if not payloads or not thread.record:
+        # Two calls of one message with one id: each builder makes something else of it, and the
+        # payloads of transcript and view cannot be compared. The same for messages without text.
+        doubled = any(v.rule in {Rule.DUPLICATE_CALL_ID, Rule.EMPTY_HUMAN} for v in before)
+        if not payloads or not thread.record or doubled:
             return
         for kind in PAYLOAD_KINDS:
+            if kind == "anthropic" and any(getattr(m, "invalid_tool_calls", ()) for m in view):
+                continue  # its builder leaves such calls out, but not their results
             known = structural(provider_violations(kind, thread.messages))
             shown = structural(provider_violations(kind, view))
             for violation in new_violations(known, shown):

@@ -18,6 +18,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
+from langgraph_compaction.digest.actions import Action
 from langgraph_compaction.digest.extractive import ExtractiveSummarizer
 from langgraph_compaction.digest.filling import NOTE, SHORT_NOTE
 from langgraph_compaction.digest.prompts import SECTIONS
@@ -68,6 +69,7 @@ class TestWhole:
         text = summary(
             HumanMessage("Please build the parser."),
             AIMessage("We go with a recursive parser because grammars nest."),
+            AIMessage("The grammar itself is ready for use."),
             called("write_file", path="src/parser.py", content="x\n" * 100),
             answered("written"),
         )
@@ -192,6 +194,7 @@ class TestAgent:
         text = summary(
             HumanMessage("Make the importer faster."),
             AIMessage("I will send you the benchmark report tomorrow."),
+            AIMessage("After that I will clean up the old scripts."),
             AIMessage("We chose SQLite because the data fits into one file."),
             AIMessage("The importer reads 1200 rows per second."),
             AIMessage("The work on the cache is finished now."),
@@ -199,6 +202,7 @@ class TestAgent:
         assert section(text, "Commitments and open items") == [
             "I will send you the benchmark report tomorrow."
         ]
+        assert section(text, "Next step") == ["After that I will clean up the old scripts."]
         assert section(text, "Decisions") == ["We chose SQLite because the data fits into one file."]
         assert "The importer reads 1200 rows per second." in section(text, "Findings")
         assert section(text, "State now") == ["The work on the cache is finished now."]
@@ -268,14 +272,16 @@ class TestActions:
         ],
     )
     def test_shell_commands_count_by_what_they_do(self, command: str, effect: bool) -> None:
-        other = "ls docs" if effect else "touch marker"
-        text = summary(
-            called("bash", command=command), answered("x"), called("bash", command=other),
-            answered("x"), tokens=40,
-        )  # fmt: skip
-        first = "touch marker" if not effect else command.removeprefix("cd /repo && ")
-        assert first in section(text, "Done")[0]
-        assert "cd /repo" not in text
+        action = Action.of("bash", {"command": command}, 0)
+        assert action.effect is effect
+        assert action.line == f"bash({command.removeprefix('cd /repo && ')})"
+
+    @pytest.mark.parametrize(
+        ("name", "effect"),
+        [("updateUser", True), ("send_mail", True), ("get_update", False), ("lookup", False)],
+    )
+    def test_other_tools_count_by_their_names(self, name: str, effect: bool) -> None:
+        assert Action.of(name, {"id": 7}, 0).effect is effect
 
     def test_equal_calls_collapse_with_a_count(self) -> None:
         pair = [called("edit", path="a.py", old="x\n" * 50, new="y\n" * 50), answered("ok")]
@@ -369,13 +375,16 @@ class TestReferences:
     def test_who_said_it_decides_what_stays(self) -> None:
         listing = "\n".join(f"/usr/share/doc/package{number}/README" for number in range(200))
         text = summary(
-            HumanMessage("The one to change is /srv/app/settings.toml, nothing else. " + "so " * 200),
-            called("bash", command="find /usr/share/doc"),
-            answered(listing),
-            tokens=60,
+            called("bash", "1", command="cat /srv/app/call.toml"),
+            answered(listing, "1"),
+            called("bash", "2", command="find /usr/share/doc"),
+            answered(listing, "2"),
+            AIMessage("Done with /srv/app/agent.toml at last."),
+            HumanMessage("```\n/srv/app/user.toml\n```"),
+            tokens=40,
         )
-        assert "/srv/app/settings.toml" in text
-        assert "README" not in text
+        for name in ("call", "agent", "user"):
+            assert f"/srv/app/{name}.toml" in text
 
     def test_what_an_extract_holds_already_is_not_listed_again(self) -> None:
         text = summary(HumanMessage("Please repair /srv/app/settings.toml today."))

@@ -1,0 +1,132 @@
+"""Every folded message reaches a summariser, in as many calls as it takes.
+
+Systems that trim what is too long to be summarised write digests of 4% of the history. Here a span
+is divided, and a message that is too long by itself is read in pieces: nothing is left out, nothing
+is read twice, and no call is larger than the window it goes to.
+"""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langgraph_compaction.digest.parts import (
+    LEAST_ROOM,
+    MARGIN,
+    context,
+    pack,
+    pieces,
+    room,
+)
+
+sizes = st.lists(st.integers(0, 50), max_size=30)
+chunks = st.lists(st.text(alphabet="ab\n 請👩", max_size=60), min_size=1, max_size=12)
+
+
+# ---- room
+
+
+def test_room_is_what_instructions_and_answer_leave_of_the_window() -> None:
+    assert room(None, prompt=500, answer=1_000) is None
+    assert room(10_000, prompt=500, answer=1_000) == int(10_000 * MARGIN) - 1_500
+    assert room(1_000, prompt=900, answer=900) == LEAST_ROOM
+
+
+# ---- packing
+
+
+@pytest.mark.parametrize(
+    ("given_sizes", "limit", "runs"),
+    [
+        ([], 10, []),
+        ([], None, []),
+        ([5, 5, 5], None, [(0, 3)]),
+        ([5, 5, 5], 10, [(0, 2), (2, 3)]),
+        ([5, 6, 5], 10, [(0, 1), (1, 2), (2, 3)]),
+        ([50, 1, 1], 10, [(0, 1), (1, 3)]),
+        ([1, 50, 1], 10, [(0, 1), (1, 2), (2, 3)]),
+        ([0, 0], 0, [(0, 2)]),
+    ],
+)
+def test_neighbours_are_packed_up_to_the_limit(
+    given_sizes: list[int], limit: int | None, runs: list[tuple[int, int]]
+) -> None:
+    assert [(run.start, run.stop) for run in pack(given_sizes, limit)] == runs
+
+
+@given(sizes, st.integers(1, 60))
+def test_packing_covers_everything_once_in_order(given_sizes: list[int], limit: int) -> None:
+    runs = pack(given_sizes, limit)
+    assert [i for run in runs for i in range(run.start, run.stop)] == list(range(len(given_sizes)))
+    for run in runs:
+        assert sum(given_sizes[run]) <= limit or run.stop - run.start == 1
+
+
+# ---- pieces
+
+
+def test_without_a_limit_there_is_one_piece() -> None:
+    assert pieces(["a", "b" * 999], None, len) == [["a", "b" * 999]]
+
+
+def test_a_long_message_is_cut_where_a_line_ends() -> None:
+    text = "".join(f"line {number}\n" for number in range(100))
+    found = pieces([text], 200, len)
+    assert all(piece.endswith("\n") for run in found for piece in run)
+    assert "".join(piece for run in found for piece in run) == text
+
+
+@given(chunks, st.integers(1, 40))
+def test_no_character_is_lost_or_read_twice_and_every_call_fits(
+    texts: list[str], limit: int
+) -> None:
+    found = pieces(texts, limit, len)
+    assert "".join(piece for run in found for piece in run) == "".join(texts)
+    assert all(sum(map(len, run)) <= limit for run in found)
+    assert all(found)
+
+
+@given(chunks, st.integers(8, 60))
+def test_the_same_holds_where_a_character_takes_several_tokens(
+    texts: list[str], limit: int
+) -> None:
+    def count(text: str) -> int:
+        return len(text.encode())
+
+    found = pieces(texts, limit, count)
+    assert "".join(piece for run in found for piece in run) == "".join(texts)
+    assert all(sum(map(count, run)) <= limit for run in found)
+
+
+def test_a_character_that_does_not_fit_is_read_all_the_same() -> None:
+    assert pieces(["ab"], 5, lambda text: 10 * len(text)) == [["a"], ["b"]]
+
+
+def test_a_huge_line_is_cut_in_bounded_time() -> None:
+    found = pieces(["x" * 1_000_000], 10_000, len)
+    assert sum(len(piece) for run in found for piece in run) == 1_000_000
+    assert len(found) <= 2 * 100 + 1
+
+
+# ---- context
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        (None, "aaaa\n\nbbb\n\ncc"),
+        (9, "aaaa\n\nbbb\n\ncc"),
+        (8, "bbb\n\ncc"),
+        (4, "cc"),
+        (1, None),
+        (0, None),
+    ],
+)
+def test_of_the_digest_so_far_the_newest_that_fit_are_shown(
+    limit: int | None, expected: str | None
+) -> None:
+    assert context(["aaaa", "bbb", "cc"], limit, len) == expected
+
+
+def test_there_may_be_no_digest_yet() -> None:
+    assert context([], None, len) is None
+    assert context([], 100, len) is None
