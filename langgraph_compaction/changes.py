@@ -17,6 +17,7 @@ from langgraph_compaction.state import (
     Render,
     message_key,
     read_state,
+    segment_tokens,
 )
 from langgraph_compaction.view.anchors import Anchor, fingerprint, locate
 
@@ -116,7 +117,7 @@ def edit_digest(
     edited: DigestSegment = {
         **before,
         "text": text,
-        "tokens": max(1, round(before["tokens"] * ratio)),
+        "tokens": max(1, round(segment_tokens(before) * ratio)),
         "model": "edited",
     }
     segments[number] = edited
@@ -161,7 +162,7 @@ def restore(
         return {compaction_key: revised(_emptied(record), human=True)}
     anchor = locate(messages, record)
     new_end = left[-1]
-    boundary = max(0, anchor.index_of(new_end["last_index"]) + 1)
+    boundary = _end_of(new_end, messages, anchor)
     absorbed = [name for gone in dropped for name in gone.get("absorbed_ids", ())]
     kept = [
         (index, message_key(messages[index], index))
@@ -172,14 +173,28 @@ def restore(
         **record,
         "segments": left,
         "last_summarized_index": new_end["last_index"],
-        "last_summarized_id": new_end["last_id"],
+        "last_summarized_id": messages[boundary - 1].id if boundary > 0 else None,
         "next_id": messages[boundary].id if boundary < len(messages) else None,
         "kept_ids": [name for _, name in kept],
         "kept_hints": [index for index, _ in kept],
         "boundary_hint": boundary,
     }
     changed.pop("fingerprint", None)
+    if boundary > 0 and messages[boundary - 1].id is None:
+        changed["fingerprint"] = fingerprint(messages[boundary - 1])
     return {compaction_key: revised(changed, human=True)}
+
+
+def _end_of(segment: DigestSegment, messages: Sequence[BaseMessage], anchor: Anchor) -> int:
+    """Index after the last message that ``segment`` covers.
+
+    By id where it is there; else by position, which errs on the side of showing more if messages
+    that newer segments cover were deleted.
+    """
+    for index in range(anchor.boundary - 1, -1, -1):
+        if messages[index].id is not None and messages[index].id == segment["last_id"]:
+            return index + 1
+    return min(len(messages), max(0, anchor.index_of(segment["last_index"]) + 1))
 
 
 def _emptied(record: CompactionRecord) -> CompactionRecord:

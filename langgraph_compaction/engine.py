@@ -18,7 +18,7 @@ from langgraph_compaction.changes import advanced, revised
 from langgraph_compaction.digest.extractive import ExtractiveSummarizer
 from langgraph_compaction.digest.parts import pack
 from langgraph_compaction.digest.rendering import message_text
-from langgraph_compaction.digest.segments import CONDENSED_SHARE, joined, neighbours, seal
+from langgraph_compaction.digest.segments import condensed_cap, joined, neighbours, seal
 from langgraph_compaction.digest.source import Source, render_group, render_segments
 from langgraph_compaction.effects import Described, Effect, Emit
 from langgraph_compaction.errors import BudgetError
@@ -26,7 +26,13 @@ from langgraph_compaction.plan.boundaries import Span
 from langgraph_compaction.plan.decision import Counter, Decision, decide
 from langgraph_compaction.plan.fitting import Fit, fitted_render, longest_text
 from langgraph_compaction.plan.policy import Policy
-from langgraph_compaction.state import CompactionRecord, DigestSegment, Render, message_key
+from langgraph_compaction.state import (
+    CompactionRecord,
+    DigestSegment,
+    Render,
+    message_key,
+    segment_tokens,
+)
 from langgraph_compaction.view import Layout, lay_out
 from langgraph_compaction.view.pairing import groups
 from langgraph_compaction.writing import Writer
@@ -116,8 +122,8 @@ def _outcome(visit: Visit, record: CompactionRecord, writer: Writer) -> dict[str
         "first_index": before + 1,
         "last_index": record.get("last_summarized_index", -1),
         "segments": len(segments),
-        "digest_tokens": sum(segment["tokens"] for segment in segments),
-        "model": segments[-1]["model"] if segments else None,
+        "digest_tokens": sum(map(segment_tokens, segments)),
+        "model": segments[-1].get("model") if segments else None,
         "calls": writer.calls,
     }
 
@@ -152,6 +158,7 @@ def _folded(
     # A digest that is not shown belongs to a chat that was cleared: the chain starts anew.
     chain: list[DigestSegment] = record.get("segments", []) if anchor.digest else []
     covered = anchor.position - 1
+    waiting = set(span.folded)
     for part in _parts(visit, decision, span, writer):
         members = [messages[index] for index in part.folded]
         replaced = count.messages(decision.layout.clipped(members))
@@ -183,12 +190,13 @@ def _folded(
             absorbed_ids=[message_key(messages[i], i) for i in part.folded if i < anchor.boundary],
         )
         chain, covered = [*chain, segment], last
+        waiting.difference_update(part.folded)
         record = advanced(
             record,
             messages,
             anchor,
             stop=part.stop,
-            kept=[index for index in span.kept if index < part.stop],
+            kept=sorted(i for i in (*span.kept, *waiting) if i < part.stop),
             segments=chain,
             render=render,
             steps=steps,
@@ -244,13 +252,13 @@ def _condensed(
     while (chosen := neighbours(record.get("segments", []), budget)) is not None:
         segments = record["segments"]
         old = segments[chosen]
-        tokens = sum(segment["tokens"] for segment in old)
+        tokens = sum(map(segment_tokens, old))
         source = Source(
             chunks=render_segments([segment["text"] for segment in old]),
             span=(),
             texts=[segment["text"] for segment in old],
             tokens=tokens,
-            max_tokens=max(1, int(tokens * CONDENSED_SHARE)),
+            max_tokens=condensed_cap(old, budget, visit.policy.min_segment),
             previous=[segment["text"] for segment in segments[: chosen.start]],
         )
         written = yield from writer.write(source)

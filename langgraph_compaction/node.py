@@ -187,7 +187,6 @@ class CompactionNode(Runnable[Any, Update]):
             ...     "tools", compact.route("agent"), ["compact", "agent"]
             ... )
         """
-
         own = self.get_name()
 
         def path(state: Any) -> str:

@@ -287,8 +287,9 @@ def _hard(settings: CompactionSettings, window: int | None, max_output: int | No
     if window is None:
         if settings.reserve_tokens != "auto":
             raise ConfigurationError(
-                f"reserve_tokens: {settings.reserve_tokens!r} is a part of the context window, which is not known. "
-                "Pass agent_model= (a model whose profile is known) or context_window=."
+                f"reserve_tokens: {settings.reserve_tokens!r} is a part of the context window, "
+                "which is not known. Pass agent_model= (a model whose profile is known) or "
+                "context_window=."
             )
         return None
     if isinstance(settings.reserve_tokens, int):

@@ -8,9 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal, NotRequired
 
-from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage
+from langchain_core.messages import (
+    AnyMessage,
+    BaseMessage,
+    RemoveMessage,
+    convert_to_messages,
+)
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 
 # pydantic refuses typing.TypedDict before Python 3.12.
@@ -147,11 +153,18 @@ def merge_compaction(
 
 
 def _rank(record: CompactionRecord) -> tuple[int, int, int, str]:
+    try:
+        canonical = json.dumps(record, sort_keys=True, ensure_ascii=True)
+    except (TypeError, ValueError) as error:
+        raise RecordError(
+            f"The compaction record holds a value that is not JSON ({error}). Write only str, int, "
+            "float, bool, None, lists and dicts into it."
+        ) from error
     return (
         record.get("epoch", 0),
         record.get("last_summarized_index", -1),
         record.get("revision", 0),
-        json.dumps(record, sort_keys=True, ensure_ascii=True),
+        canonical,
     )
 
 
@@ -171,6 +184,14 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "fingerprint": str,
     "fold_length": int,
     "fold_steps": int,
+}
+_RENDER_FIELDS: dict[str, type | tuple[type, ...]] = {
+    "role": str,
+    "heading": str,
+    "end": str,
+    "task": (str, type(None)),
+    "result_chars": int,
+    "message_chars": int,
 }
 _SEGMENT_FIELDS: dict[str, type | tuple[type, ...]] = {
     "text": str,
@@ -203,6 +224,9 @@ def checked_record(value: object) -> CompactionRecord:
     if isinstance(version, int) and version > RECORD_VERSION:
         raise RecordVersionError(version, RECORD_VERSION)
     _check_fields(value, _FIELDS, "compaction record")
+    _check_items(value, "kept_ids", str)
+    _check_items(value, "kept_hints", int)
+    _check_fields(value.get("render", {}), _RENDER_FIELDS, "compaction record's render")
     segments = value.get("segments", ())
     for number, segment in enumerate(segments):
         if not isinstance(segment, dict):
@@ -237,12 +261,25 @@ def _check_fields(
             )
 
 
+def _check_items(value: Mapping[str, Any], name: str, expected: type) -> None:
+    if not all(type(item) is expected for item in value.get(name, ())):
+        raise RecordError(
+            f"Field {name!r} of the compaction record is {value[name]!r}; it has to be a list of "
+            f"{expected.__name__}. Nothing was changed: correct it with graph.update_state."
+        )
+
+
+def segment_tokens(segment: DigestSegment) -> int:
+    """Tokens of a segment's text; estimated at four characters each where they are not noted."""
+    return segment.get("tokens", len(segment["text"]) // 4 + 1)
+
+
 def message_key(message: BaseMessage, position: int) -> str:
     """The name of a message in ``kept_ids``: its id, or ``@position`` where it has none."""
     return message.id or f"@{position}"
 
 
-def merge_messages(left: Any, right: Any, **kwargs: Any) -> list[AnyMessage]:
+def merge_messages(left: Any = None, right: Any = None, **kwargs: Any) -> Any:
     """Reducer of the messages channel: `add_messages`, but removing an absent message is no error.
 
     Two branches may remove the same message, and a person may have deleted it meanwhile; with
@@ -251,34 +288,43 @@ def merge_messages(left: Any, right: Any, **kwargs: Any) -> list[AnyMessage]:
     Args:
         left: the messages in the state.
         right: a message or a list of messages to add, replace (same id) or remove.
-        kwargs: as `add_messages` takes them (``format``).
+        kwargs: as `add_messages` takes them. Called with these alone it returns a reducer, as
+            `add_messages` does: ``merge_messages(format="langchain-openai")``.
     """
-    if isinstance(right, RemoveMessage) or (
-        isinstance(right, Sequence) and any(isinstance(m, RemoveMessage) for m in right)
-    ):
-        right = _without_idle_removals(left, right)
-    return add_messages(left, right, **kwargs)  # type: ignore[return-value]  # LangGraph types it as Messages
+    if left is None and right is None:
+        return partial(merge_messages, **kwargs)
+    if left is not None and right is not None and _removes(right):
+        left, right = _without_idle_removals(left, right)
+    return add_messages(left, right, **kwargs)
 
 
-def _without_idle_removals(left: Any, right: Any) -> list[Any]:
-    present = {_id_of(message) for message in (left if isinstance(left, list) else [left])}
+def _removes(messages: Any) -> bool:
+    return any(
+        isinstance(message, RemoveMessage)
+        or (isinstance(message, Mapping) and message.get("role", message.get("type")) == "remove")
+        for message in (messages if isinstance(messages, list) else [messages])
+    )
+
+
+def _without_idle_removals(left: Any, right: Any) -> tuple[list[Any], list[Any]]:
+    """Both lists without the removals that would find nothing."""
+    before: list[Any] = convert_to_messages(left if isinstance(left, list) else [left])
+    update: list[Any] = convert_to_messages(right if isinstance(right, list) else [right])
+    for index in range(len(update) - 1, -1, -1):
+        if isinstance(update[index], RemoveMessage) and update[index].id == REMOVE_ALL_MESSAGES:
+            # add_messages takes what follows as it is, removals included.
+            before, update = [], update[index + 1 :]
+            break
+    present = {message.id for message in before}
     kept = []
-    for message in right if isinstance(right, Sequence) else [right]:
-        if (
-            isinstance(message, RemoveMessage)
-            and message.id != REMOVE_ALL_MESSAGES
-            and message.id not in present
-        ):
-            continue
-        present.add(_id_of(message))
+    for message in update:
+        if isinstance(message, RemoveMessage):
+            if message.id not in present:
+                continue
+        else:
+            present.add(message.id)
         kept.append(message)
-    return kept
-
-
-def _id_of(message: Any) -> str | None:
-    if isinstance(message, Mapping):
-        return message.get("id")
-    return getattr(message, "id", None)
+    return before, kept
 
 
 def merge_settings(

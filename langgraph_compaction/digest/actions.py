@@ -50,6 +50,7 @@ class Action:
         effect: whether it changed something, rather than looked something up.
         outcome: "ok", "error", or "" while it is unanswered.
         detail: the start of its result, or of the error in it.
+        listed: whether it is told as an action; a to-do list is told by its entries.
     """
 
     line: str
@@ -57,6 +58,7 @@ class Action:
     effect: bool
     outcome: str = ""
     detail: str = ""
+    listed: bool = True
 
     @classmethod
     def of(cls, name: str, arguments: Any, message: int) -> Action:

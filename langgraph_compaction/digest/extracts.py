@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from langgraph_compaction.digest import cues
@@ -24,6 +24,8 @@ FOLLOWING = 4
 """Sentences after "Still to do:" and the like that are taken to belong to it."""
 
 _DIGITS = re.compile(r"\d+")
+_LABELLED = re.compile(r"\w[\w ./()-]{1,40}[:：] ?\S{1,60}\Z")  # "Port: 8080"
+_OPEN_MARKS = ("[ ]", "TODO:", "FIXME:")
 _LEADS = (":", "：")
 _ASKS = ("?", "？")
 _SETTLED = frozenset(("completed", "complete", "done", "cancelled", "canceled", "closed"))
@@ -37,7 +39,7 @@ class Bullet:
     text: str
     order: int
     score: float
-    words: Sequence[str] = ()
+    words: frozenset[str] = frozenset()
 
 
 def sections(reading: Reading) -> dict[str, list[Bullet]]:
@@ -62,7 +64,7 @@ def sections(reading: Reading) -> dict[str, list[Bullet]]:
 
 def _bullet(part: Sentence, score: float, label: str = "") -> Bullet:
     order = part.message * _POSITIONS + min(part.position, _POSITIONS - 1)
-    return Bullet(label + part.text, order, score, part.words)
+    return Bullet(label + part.text, order, score, frozenset(part.words))
 
 
 def _sort_user(reading: Reading, rank: Ranking, found: dict[str, list[Bullet]]) -> None:
@@ -70,16 +72,15 @@ def _sort_user(reading: Reading, rank: Ranking, found: dict[str, list[Bullet]]) 
     if not said:
         return
     times = Counter(_DIGITS.sub("0", part.text) for part in reading.user)
+
+    def repeats(part: Sentence) -> int:
+        return times[_DIGITS.sub("0", part.text)]
+
     goal = _asked([part for part in said if part.message == said[0].message])
     found[GOAL] = [_bullet(part, -float(number)) for number, part in enumerate(goal)]
-    later = [
-        part
-        for part in said
-        if part.message > said[0].message and times[_DIGITS.sub("0", part.text)] == 1
-    ]
-    newest = None
-    if later:
-        newest = _asked([part for part in later if part.message == later[-1].message])[0]
+    later = [part for part in said if part.message > said[0].message and repeats(part) == 1]
+    newest = _newest(later)
+    if newest:
         section = STATE if reading.last_turn > newest.message else NEXT
         found[section].append(_bullet(newest, 9.0, USER))
     for part in said:
@@ -87,7 +88,7 @@ def _sort_user(reading: Reading, rank: Ranking, found: dict[str, list[Bullet]]) 
             continue
         cue = 2.0 * cues.FIRM(part) + cues.SOFT(part) + 0.5 * cues.REQUEST(part)
         # What a program repeats at every turn is not a person's wish; a lead-in is not one either.
-        if times[_DIGITS.sub("0", part.text)] > 2 or part.text.endswith(_LEADS):
+        if repeats(part) > 2 or part.text.endswith(_LEADS):
             cue = 0.0
         found[CONSTRAINTS].append(_bullet(part, rank.score(part, cue)))
 
@@ -105,36 +106,64 @@ def _asked(parts: Sequence[Sentence]) -> list[Sentence]:
 
     Its first sentence says what it is about; the others ask.
     """
-    telling = [part for part in parts if len(part.words) > 3 and not part.text.endswith(_LEADS)]
+    telling = [part for part in parts if part.is_prose() and not part.text.endswith(_LEADS)]
     telling = telling or list(parts)
     ranked = sorted(telling[1:], key=lambda part: (-cues.REQUEST.strength(part), part.position))
     return [telling[0], *ranked[:2]]
 
 
+def _newest(later: Sequence[Sentence]) -> Sentence | None:
+    """What the user asked last: observations, too, may come in the user's name."""
+    asking = [
+        part
+        for part in later
+        if part.text.endswith(_ASKS)
+        or any(cue(part) for cue in (cues.REQUEST, cues.SOFT, cues.FIRM))
+    ]
+    if not asking:
+        return later[-1] if later else None
+    return _asked([part for part in later if part.message == asking[-1].message])[0]
+
+
 def _sort_agent(reading: Reading, rank: Ranking, found: dict[str, list[Bullet]]) -> None:
-    said = [part for part in reading.agent if part.is_prose() and not cues.COURTESY(part)]
-    intents: list[Sentence] = []
-    lead, led = None, range(0)
-    for number, part in enumerate(said):
-        if cues.INTENT(part):
-            intents.append(part)
-        section = _section_of(part, acted=part.message in reading.acting)
-        if part.text.endswith(_LEADS):
-            lead, led = section, range(number + 1, number + 1 + FOLLOWING)
-            continue
-        if section == FINDINGS and lead and number in led:
-            section = lead
-        if section and (len(part.words) > 4 or has_literal(part)):
+    said = [
+        part
+        for part in reading.agent
+        if (part.is_prose() or _LABELLED.match(part.text)) and not cues.COURTESY(part)
+    ]
+    stated: list[Sentence] = []
+    for part, section in _placed(said, reading.acting):
+        if section not in (OPEN, None) or part.text.endswith(_ASKS):
+            stated.append(part)
+        if section and (section == OPEN or len(part.words) > 4 or has_literal(part)):
             cue = 0.3 * cues.ERROR(part) if section == FINDINGS else 0.0
             # What was promised long ago is probably kept by now.
             cue += 1.5 * part.message / reading.size if section == OPEN else 0.0
             found[section].append(_bullet(part, rank.score(part, cue)))
-    if said:
-        newest = [part for part in said if part.message == said[-1].message]
-        found[STATE] += [_bullet(part, -float(number)) for number, part in enumerate(newest[:3])]
+    stated = stated or said
+    newest = [part for part in stated if part.message == stated[-1].message]
+    found[STATE] += [_bullet(part, -float(number)) for number, part in enumerate(newest[:3])]
     asked_last = reading.user[-1].message if reading.user else -1
-    if intents and intents[-1].message > asked_last:
-        found[NEXT].append(_bullet(intents[-1], 1.0))
+    intents = [part for part in said if part.message > asked_last and cues.INTENT(part)]
+    found[NEXT] += [_bullet(part, 1.0) for part in intents[-1:]]
+
+
+def _placed(
+    said: Sequence[Sentence], acting: Collection[int]
+) -> Iterator[tuple[Sentence, str | None]]:
+    """The agent's sentences with their sections; lead-ins hand theirs on and are left out."""
+    lead, led = None, 0
+    for part, before in zip(said, [None, *said], strict=False):
+        if before is None or before.message != part.message:
+            led = 0
+        section = _section_of(part, acted=part.message in acting)
+        if part.text.endswith(_LEADS):
+            lead, led = section, FOLLOWING
+            continue
+        if led and lead and section == FINDINGS:
+            section = lead
+        led = max(0, led - 1)
+        yield part, section
 
 
 def _section_of(part: Sentence, *, acted: bool) -> str | None:
@@ -144,7 +173,7 @@ def _section_of(part: Sentence, *, acted: bool) -> str | None:
         part: the sentence.
         acted: whether its message also makes calls.
     """
-    if part.text.startswith("[ ]"):
+    if part.text.startswith(_OPEN_MARKS):
         return OPEN
     if part.text.endswith(_ASKS):
         return None
@@ -163,14 +192,20 @@ def _sort_results(reading: Reading, rank: Ranking, found: dict[str, list[Bullet]
 
 
 def _sort_actions(actions: Sequence[Action], size: int, found: dict[str, list[Bullet]]) -> None:
-    """Equal calls with equal outcomes become one line, at the place of the last."""
+    """Equal calls with equal outcomes become one line, at the place of the last.
+
+    Effects that were made rank first, so that none is repeated; then those that failed, and reads.
+    """
     grouped: dict[tuple[str, str], list[Action]] = defaultdict(list)
     for action in actions:
         grouped[action.line, action.outcome].append(action)
     for equal in grouped.values():
         last = equal[-1]
         score = last.message / size + 0.3 * math.log2(len(equal))
-        score += 2.0 * last.effect if last.outcome else 3.0
+        if not last.outcome:
+            score += 3.0
+        elif last.effect:
+            score += 2.0 if last.outcome == "ok" else 1.0
         section = DONE if last.outcome else OPEN
         order = last.message * _POSITIONS
         found[section].append(Bullet(last.told(len(equal)), order, score))

@@ -32,6 +32,7 @@ _KEYWORDS = (
     ("pending", OPEN), ("reference", REFERENCES), ("artifact", REFERENCES), ("finding", FINDINGS),
     ("done", DONE), ("completed", DONE), ("next", NEXT), ("state", STATE),
 )  # fmt: skip
+_HEADING_CHARS = 200  # a longer line is text
 _BULLETS = 100_000  # more than a digest has
 
 
@@ -53,7 +54,7 @@ def merged(texts: Sequence[str], limit: int) -> dict[str, list[Bullet]]:
             score = _score(section, sentence, age, len(texts)) - number / _BULLETS
             order = age * _BULLETS + number
             words = () if section in (DONE, REFERENCES) else sentence.words
-            newest[section].append(Bullet(part, order, score, words))
+            newest[section].append(Bullet(part, order, score, frozenset(words)))
         for section, bullets in newest.items():
             if bullets and section in (STATE, NEXT):
                 # The user's words outlast the state they stood in.
@@ -93,7 +94,7 @@ def _parsed(text: str, limit: int) -> Iterator[tuple[str, str]]:
 
 def _section(line: str) -> str | None:
     """The section that a line opens as its heading; None: it is no heading."""
-    heading = _HEADING.fullmatch(line)
+    heading = _HEADING.fullmatch(line) if len(line) <= _HEADING_CHARS else None
     if heading is None:
         return None
     title = next(filter(None, heading.groups())).casefold()

@@ -33,11 +33,11 @@ from langgraph_compaction.view.blocks import is_server_call, server_result_id
 from langgraph_compaction.view.pairing import calls_of
 
 SAID_CHARS = 20_000
-"""Characters read of one message of user or agent."""
+"""Characters read of one message of the agent; twice as many of one of the user."""
 SPAN_CHARS = 1_000_000
 """Characters of a span, about 250,000 tokens, from which on less is read of each message."""
-LEAST_CHARS = 600
-"""Characters read of every message, however long the span; twice as many of a user's."""
+LEAST_SAID_CHARS = 600
+"""Characters read of a message at least, however long the span; of the user's twice as many."""
 RESULT_SENTENCE_CHARS = 160
 """Characters of one extract from a tool result."""
 
@@ -87,7 +87,7 @@ class Reading:
         texts = [message_text(message) for message in messages]
         self._said = SAID_CHARS
         if sum(min(len(text), SAID_CHARS) for text in texts) > SPAN_CHARS:
-            self._said = max(LEAST_CHARS, min(SAID_CHARS, SPAN_CHARS // len(texts)))
+            self._said = max(LEAST_SAID_CHARS, min(SAID_CHARS, SPAN_CHARS // len(texts)))
         self._printed = min(printed, self._said)
         for index, (message, text) in enumerate(zip(messages, texts, strict=True)):
             self._read(index, message, text)
@@ -145,8 +145,9 @@ class Reading:
         action = Action.of(name, arguments, index)
         self._waiting[str(call_id or "")].append(action)
         todos = todo_list(arguments)
-        self.todos = todos or self.todos
-        if not todos:
+        if todos:
+            self.todos, action.listed = todos, False
+        else:
             self.actions.append(action)
         self.references.add("call", index, *strings(arguments, self._printed))
 
@@ -160,6 +161,8 @@ class Reading:
 
     def _read_result(self, index: int, text: str, action: Action | None, *, failed: bool) -> None:
         self._command = None
+        if action and not action.listed:
+            return
         text = sampled(text, self._printed)
         failed = failed or reads_as_error(text)
         limit = min(self._limit, RESULT_SENTENCE_CHARS)

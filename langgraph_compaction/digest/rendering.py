@@ -129,7 +129,7 @@ def _tagged(tag: str, position: int, attributes: Mapping[str, str], body: str) -
 
 
 def _attribute(value: str) -> str:
-    return re.sub(r"[\"<>\r\n]", "_", value)[:80]
+    return re.sub(r"[^\w.:/@ -]", "_", value)[:80]
 
 
 def fence(name: str, chunks: Iterable[str]) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from langgraph_compaction.state import DigestSegment
+from langgraph_compaction.state import DigestSegment, segment_tokens
 
-ROOM_SHARE = 0.75
-"""Share of the digest's budget that condensing brings it down to. Some room below the budget, so
-that not every fold condenses again."""
 CONDENSED_SHARE = 0.5
 """Tokens of a condensed segment as a share of what it replaces, at most."""
+LEAST_SHARE = 16
+"""The smallest condensed segment may always have this fraction (one in 16) of the digest's budget,
+or ``min_segment_tokens`` if that is less: below that a record says nothing."""
 
 
 def seal(
@@ -57,10 +57,10 @@ def joined(
         text=sealed,
         first_index=first["first_index"],
         last_index=last["last_index"],
-        last_id=last["last_id"],
-        level=max(one["level"] for one in old) + 1,
+        last_id=last.get("last_id"),
+        level=max(one.get("level", 0) for one in old) + 1,
         tokens=count(sealed),
-        source_tokens=sum(one["source_tokens"] for one in old),
+        source_tokens=sum(one.get("source_tokens", 0) for one in old),
         model=model,
     )
     absorbed = [name for one in old for name in one.get("absorbed_ids", ())]
@@ -69,40 +69,47 @@ def joined(
     return segment
 
 
+def condensed_cap(old: Sequence[DigestSegment], budget: int, least: int) -> int:
+    """Tokens that the condensed text of some neighbours may have.
+
+    Each level has half the room of the level below: a quarter of the budget for a segment of
+    level 0, an eighth for one of level 1, and so on. So the levels fit the budget together, and
+    the thread may grow without end.
+
+    Args:
+        old: the segments to condense.
+        budget: tokens that all segments together may have.
+        least: tokens that a segment may always have, see `LEAST_SHARE`.
+    """
+    total = sum(map(segment_tokens, old))
+    level = max(segment.get("level", 0) for segment in old) + 1
+    half = int(total * CONDENSED_SHARE)
+    return max(1, min(half, max(budget >> (level + 2), min(least, budget // LEAST_SHARE))))
+
+
 def neighbours(segments: Sequence[DigestSegment], budget: int) -> slice | None:
     """The neighbouring segments to condense next, or None while the chain is within its budget.
 
-    The oldest of the lowest level that has two neighbours, as many as are needed to come down to
-    `ROOM_SHARE` of the budget; the newest segment is left alone while there are others. So a text
-    is condensed a logarithmic number of times, as levels merge in a log-structured store.
+    All of the lowest level that has two neighbours; the newest segment is left alone while there
+    are others. So a text is condensed a logarithmic number of times, as levels merge in a
+    log-structured store.
 
     Args:
         segments: the chain, oldest first.
         budget: tokens that all segments together may have.
     """
-    total = sum(segment["tokens"] for segment in segments)
-    if total <= budget or len(segments) < 2:
+    if sum(map(segment_tokens, segments)) <= budget or len(segments) < 2:
         return None
-    start, stop = _lowest_run(segments)
-    saved, end = 0, start
-    while end < stop and (end - start < 2 or total - saved > budget * ROOM_SHARE):
-        saved += int(segments[end]["tokens"] * (1 - CONDENSED_SHARE))
-        end += 1
-    return slice(start, end)
-
-
-def _lowest_run(segments: Sequence[DigestSegment]) -> tuple[int, int]:
-    """Start and stop of the run of equal level to condense from; at least two segments long."""
     runs: list[tuple[int, int, int]] = []
     start = 0
-    for index in range(1, len(segments) + 1):
-        if index == len(segments) or segments[index]["level"] != segments[start]["level"]:
-            runs.append((segments[start]["level"], start, index))
+    levels = [segment.get("level", 0) for segment in segments]
+    for index in range(1, len(levels) + 1):
+        if index == len(levels) or levels[index] != levels[start]:
+            runs.append((levels[start], start, index))
             start = index
-    newest = len(segments) - 1
     for _, first, stop in sorted(runs):
-        older = min(stop, newest)
+        older = min(stop, len(segments) - 1)
         if older - first >= 2:
-            return first, older
+            return slice(first, older)
     # No two neighbours of one level beside the newest segment: the two oldest join.
-    return 0, 2
+    return slice(0, 2)

@@ -24,18 +24,33 @@ ECHO_LINE = 60
 LOOP_SHARE = 0.4
 """Share of the lines that one and the same line may make up before the text is a loop."""
 
-_LENGTH_REASONS = {"length", "max_tokens", "max_output_tokens", "MAX_TOKENS", "incomplete"}
-_FENCE_TAG = re.compile(r"</?(?:" + "|".join(FENCES) + r")\b[^>\n]{0,200}>", re.IGNORECASE)
+REPEATED_SHARE = 0.4
+"""Share of a text's runs of three words that are different ones below which it is a loop."""
+LONGEST = 200_000
+"""Characters above which a text is over any cap, and is not looked at any further."""
+
+# As the providers name them, casefolded: OpenAI, Anthropic, Gemini.
+_CUT_OFF = {
+    "length",
+    "max_tokens",
+    "max_output_tokens",
+    "incomplete",
+    "model_context_window_exceeded",
+}
+_FILTERED = {"content_filter", "refusal", "safety", "recitation", "blocklist", "prohibited_content"}
+_FENCE_TAG = re.compile(r"</?(?:" + "|".join(FENCES) + r")\b[^<>\n]{0,200}>", re.IGNORECASE)
 _CODE_FENCE = re.compile(r"\A```[a-zA-Z]*\n(.*?)\n?```\Z", re.DOTALL)
 _TOOL_PROTOCOL = re.compile(
-    r"^\s*(?:</?tool_calls?>|</?tool_response>|<function_calls>|<invoke\s|<function=|<parameter="
-    r"|\[TOOL_CALLS\]|<\|(?:python_tag|channel|im_start|im_end|start_header_id|tool_call[^|]*)\|>"
-    r"|\[/?INST\])",
+    r"^[ \t]*(?:</?tool_calls?>|</?tool_response>|<function_calls>|<invoke\s|<function=|<parameter="
+    r"|\[TOOL_CALLS\]|<\|(?:python_tag|channel|im_start|im_end|start_header_id|tool_call[^|\n]*)\|>"
+    r"|\[/?INST\]|<\uff5ctool)",
     re.MULTILINE,
 )
 _REFUSAL = re.compile(
-    r"\A\W{0,10}(?:i'?m sorry|i am sorry|sorry,|i apologi[sz]e|i can(?:'|no)t (?:help|assist|"
-    r"provide|comply|summari[sz]e|do that)|i cannot|i(?:'| a)m (?:unable|not able)|as an ai\b|"
+    r"\A\W{0,10}(?:(?:sure|of course|certainly|okay|ok)\W{1,3})?"
+    r"(?:i'?m sorry|i am sorry|sorry,|i apologi[sz]e|"
+    r"i can(?:'|no)t (?:help|assist|provide|comply|summari[sz]e|do that)|i cannot|"
+    r"i(?:'| a)m (?:unable|not able)|as an ai\b|"
     r"i don'?t (?:see|have) (?:any|the|a)\b|there is no (?:conversation|transcript)|"
     r"(?:could|can|would) you (?:please )?(?:provide|share|clarify|paste)|"
     r"please (?:provide|share|paste|send)|what would you like|how can i (?:help|assist)|"
@@ -44,7 +59,7 @@ _REFUSAL = re.compile(
     r"抱歉|对不起|很抱歉|請提供|请提供|申し訳|죄송)",
     re.IGNORECASE,
 )
-_HEADING = re.compile(r"^\s{0,3}(?:#{1,6}\s*|\*\*)?([^\n*#:]{3,60}?)(?:\*\*)?\s*:?\s*(?:\*\*)?\s*$")
+_HEADING_MARKS = " \t#*_:.-0123456789"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +116,7 @@ def verify(
         sections: whether the built-in prompt asked for sections; other prompts may ask for any
             prose.
     """
-    text = cleaned(reply.text)
+    text = cleaned(reply.text) if len(reply.text) <= LONGEST else reply.text
     problem = (
         _outer_fault(reply, text)
         or _inner_fault(reply, text, source, previous)
@@ -118,31 +133,36 @@ def verify(
 
 def cleaned(text: str) -> str:
     """The text without our own fence tags, a code fence around all of it, and outer space."""
-    text = _FENCE_TAG.sub("", text.strip()).strip()
-    wrapped = _CODE_FENCE.match(text)
-    return wrapped.group(1).strip() if wrapped else text
+    while True:
+        before = text
+        text = _FENCE_TAG.sub("", text.strip()).strip()
+        wrapped = _CODE_FENCE.match(text)
+        text = wrapped.group(1).strip() if wrapped else text
+        if text == before:
+            return text
 
 
 def headings(text: str) -> set[str]:
-    """Lines of the text that look like headings, casefolded."""
+    """What may be headings in the text, casefolded: its short lines and line beginnings."""
     found = set()
     for line in text.splitlines():
-        match = _HEADING.match(line)
-        if match:
-            found.add(match.group(1).strip().casefold())
+        found.update(
+            part[:80].strip(_HEADING_MARKS).casefold() for part in (line, line.partition(":")[0])
+        )
     return found
 
 
 def _outer_fault(reply: Reply, text: str) -> str | None:
-    if reply.finish_reason in _LENGTH_REASONS:
+    reason = (reply.finish_reason or "").casefold()
+    if reason in _CUT_OFF:
         return "cut off by the length limit"
+    if reason in _FILTERED:
+        return f"stopped by a filter ({reply.finish_reason})"
     if reply.called_tools:
         return "calls tools instead of answering"
-    if not text:
-        return "empty"
     if len(text) < MIN_CHARACTERS:
-        return f"only {len(text)} characters"
-    return None
+        return f"only {len(text)} characters" if text else "empty"
+    return f"over any cap ({len(text):,} characters)" if len(text) > LONGEST else None
 
 
 def _inner_fault(
@@ -152,7 +172,7 @@ def _inner_fault(
         return "contains tool-protocol text"
     if _is_json(text):
         return "JSON instead of text"
-    if _REFUSAL.match(text):
+    if _REFUSAL.match(text.replace("\u2019", "'")):
         return "a refusal or a question back"
     if _loops(text):
         return "repeats itself"
@@ -176,6 +196,8 @@ def _is_json(text: str) -> bool:
         json.loads(text)
     except ValueError:
         return False
+    except RecursionError:
+        return True
     return True
 
 
@@ -186,10 +208,10 @@ def _loops(text: str) -> bool:
         if most >= 4 and most > len(lines) * LOOP_SHARE:
             return True
     words = text.split()
-    if len(words) < 60:
+    if len(words) < 30:
         return False
-    trigrams = Counter(zip(words, words[1:], words[2:], strict=False))
-    return trigrams.most_common(1)[0][1] > max(8, len(words) * 0.12)
+    runs = list(zip(words, words[1:], words[2:], strict=False))
+    return len(set(runs)) < len(runs) * REPEATED_SHARE
 
 
 def _copied(text: str, source: Sequence[str]) -> bool:

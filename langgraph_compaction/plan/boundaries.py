@@ -82,7 +82,7 @@ def choose_span(
         kept=tuple(sorted(kept)),
         task=message_key(messages[task], task) if task is not None and task in kept else None,
         quoted=newest if newest in folded else None,
-        tokens=count([messages[index] for index in folded]),
+        tokens=count(layout.clipped([messages[index] for index in folded])),
         tail_tokens=sum(sizes[cut:]),
     )
 
@@ -127,7 +127,8 @@ def _cut(
         max(_largest_tail(sizes, policy.keep_tokens), _largest_tail(lengths, policy.keep_messages)),
         floor,
     )
-    while policy.target is not None and cut < floor and size_after(cut) > policy.target:
+    goal = min((n for n in (policy.target, policy.hard) if n is not None), default=None)
+    while goal is not None and cut < floor and size_after(cut) > goal:
         cut += 1
     return cut
 

@@ -14,7 +14,6 @@ from langgraph_compaction.plan.triggers import Usage, fired
 from langgraph_compaction.state import CompactionRecord
 from langgraph_compaction.view import Layout, lay_out
 
-
 LEAST_SPAN = 50
 """Tokens of a span below which no segment, heading included, could be smaller than the span."""
 

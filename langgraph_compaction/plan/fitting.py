@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
@@ -33,16 +33,24 @@ def fitted_render(
         longest: characters of the longest message in the view; clipping starts below it.
     """
     fitted: Render = {**render}
-    for key in ("result_chars", "message_chars"):
-        chars = min(fitted.get(key) or longest, longest)
-        while True:
-            fitted[key] = max(SHORTEST, chars)
-            if size(fitted) <= limit:
-                return Fit(fitted, fits=True)
-            if chars <= SHORTEST:
-                break
-            chars //= 2
+    for chars in _halved(render.get("result_chars"), longest):
+        fitted["result_chars"] = chars
+        if size(fitted) <= limit:
+            return Fit(fitted, fits=True)
+    for chars in _halved(render.get("message_chars"), longest):
+        fitted["message_chars"] = chars
+        if size(fitted) <= limit:
+            return Fit(fitted, fits=True)
     return Fit(fitted, fits=False)
+
+
+def _halved(limit: int | None, longest: int) -> Iterator[int]:
+    """Clip limits to try: the present one, half of it, and so on down to the shortest."""
+    chars = min(limit or longest, longest)
+    while chars > SHORTEST:
+        yield chars
+        chars //= 2
+    yield SHORTEST
 
 
 def longest_text(messages: Iterable[BaseMessage]) -> int:

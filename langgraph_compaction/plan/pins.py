@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.view.blocks import visible_text
-from langgraph_compaction.view.pairing import groups
+from langgraph_compaction.view.pairing import calls_of, groups
 
 PIN_MARK = "compaction_pinned"
 """Key in ``additional_kwargs`` that marks a pinned message. Chat models do not send it."""
@@ -35,6 +41,12 @@ def pin(message: Message, *, pinned: bool = True) -> Message:
 
 
 _RULE_KEYS = ("type", "name", "contains", "id")
+_TYPES: dict[str, type[BaseMessage]] = {
+    "human": HumanMessage,
+    "ai": AIMessage,
+    "tool": ToolMessage,
+    "system": SystemMessage,
+}
 
 
 def pin_rule(rules: Any) -> PinRule:
@@ -42,8 +54,9 @@ def pin_rule(rules: Any) -> PinRule:
 
     Args:
         rules: None, a callable from message to bool, or a rule or list of rules. A rule is a dict
-            with one or more of ``type`` ("human", "ai", "tool"), ``name`` (of the message or its
-            tool), ``id`` and ``contains`` (a piece of its text); all of them have to match.
+            with one or more of ``type`` ("human", "ai", "tool", "system"), ``name`` (of the
+            message or its tool), ``id`` and ``contains`` (a piece of its text); all of them have
+            to match.
 
     Raises:
         ConfigurationError: a rule is not a dict of these keys with text values.
@@ -61,6 +74,8 @@ def pin_rule(rules: Any) -> PinRule:
         for key, value in rule.items():
             if key not in _RULE_KEYS or not isinstance(value, str) or not value:
                 raise _wrong_rule(rule)
+            if key == "type" and value not in _TYPES:
+                raise _wrong_rule(rule)
     frozen = [dict(rule) for rule in listed]
     return lambda message: _is_marked(message) or any(_matches(message, rule) for rule in frozen)
 
@@ -69,7 +84,8 @@ def _wrong_rule(rule: Any) -> ConfigurationError:
     return ConfigurationError(
         f"pinned: {rule!r} is not a rule; write a dict with one or more of "
         f"{', '.join(map(repr, _RULE_KEYS))} and text values, such as "
-        '{"type": "tool", "name": "load_skill"}, a list of these, or (in code) a callable.'
+        '{"type": "tool", "name": "load_skill"}, a list of these, or (in code) a callable. '
+        f"Types are {', '.join(map(repr, _TYPES))}."
     )
 
 
@@ -78,7 +94,7 @@ def _is_marked(message: BaseMessage) -> bool:
 
 
 def _matches(message: BaseMessage, rule: Mapping[str, str]) -> bool:
-    if "type" in rule and message.type != rule["type"]:
+    if "type" in rule and not isinstance(message, _TYPES[rule["type"]]):
         return False
     if "name" in rule and message.name != rule["name"]:
         return False
@@ -104,9 +120,7 @@ def protected(
     found: set[int] = set()
     for group in groups(members):
         places = indexes[group.start : group.stop]
-        if len(places) > 1 and any(
-            is_pinned(member) for member in members[group.start : group.stop]
-        ):
+        if len(places) > 1 and any(map(is_pinned, _named(members[group.start : group.stop]))):
             found.update(places)
             continue
         found.update(
@@ -117,6 +131,16 @@ def protected(
             or is_pinned(messages[index])
         )
     return found
+
+
+def _named(group: Sequence[BaseMessage]) -> Iterator[BaseMessage]:
+    """The messages of a group, results with the name of their tool: some carry the id alone."""
+    names = {call.get("id"): call.get("name") for message in group for call in calls_of(message)}
+    for message in group:
+        if isinstance(message, ToolMessage) and message.name is None:
+            yield message.model_copy(update={"name": names.get(message.tool_call_id)})
+        else:
+            yield message
 
 
 def newest_human(messages: Sequence[BaseMessage], start: int, kept: Sequence[int]) -> int | None:

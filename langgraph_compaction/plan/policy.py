@@ -67,5 +67,5 @@ class Policy:
     def segment_cap(self, source_tokens: int) -> int:
         """Tokens that a segment made from ``source_tokens`` may have."""
         cap = min(max(self.min_segment, int(source_tokens * self.segment_share)), self.max_segment)
-        # Half the digest's budget, so that one segment never crowds out all others.
-        return max(1, min(cap, self.max_digest // 2, source_tokens - 1))
+        # A quarter of the digest's budget, so that the levels above find room, too.
+        return max(1, min(cap, self.max_digest // 4, source_tokens - 1))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isnan
+from math import ceil, inf, isnan
 from typing import Any, Literal, NamedTuple
 
 from langgraph_compaction.errors import ConfigurationError
@@ -119,7 +119,12 @@ def _condition(kind: Any, amount: Any, kinds: Sequence[Kind], parameter: str) ->
         )
     if amount is None:
         return None
-    if isinstance(amount, bool) or not isinstance(amount, int | float) or isnan(amount):
+    if (
+        isinstance(amount, bool)
+        or not isinstance(amount, int | float)
+        or isnan(amount)
+        or amount == inf
+    ):
         raise ConfigurationError(
             f"{parameter}: the value of {kind!r} is {amount!r}; it has to be a number "
             "(None, 0 or less: off)."
@@ -175,7 +180,7 @@ def token_threshold(clauses: Sequence[Clause], window: int | None) -> int | None
         for clause in clauses
         if any(c.kind in {"fraction", "tokens"} for c in clause)
     ]
-    return int(min(found)) if found else None
+    return max(1, ceil(min(found))) if found else None
 
 
 def count_threshold(clauses: Sequence[Clause], kind: Kind) -> int | None:

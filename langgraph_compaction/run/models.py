@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib.util import find_spec
@@ -11,7 +10,7 @@ from typing import Any, Protocol
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
 from langgraph_compaction.digest.extractive import ExtractiveSummarizer
 from langgraph_compaction.digest.verifying import Reply
@@ -60,7 +59,10 @@ def _tier_of(model: Any, count: Callable[[str], int]) -> Tier:
     if isinstance(model, Runnable):
         return _RunnableTier(model)
     if callable(model):
-        return _FunctionTier(model)
+        # As a RunnableLambda it runs under the config of the call: models that it calls itself
+        # are traced and tagged, and their tokens reach no user.
+        name = getattr(model, "__name__", type(model).__name__)
+        return _RunnableTier(RunnableLambda(model, name=name))
     raise ConfigurationError(
         f"model: {model!r} cannot write digests. Pass a model name, a chat model, "
         "ExtractiveSummarizer(), a callable from messages to text, or a list of these."
@@ -128,29 +130,6 @@ class _ExtractiveTier:
 
     async def acall(self, request: SummaryRequest, config: RunnableConfig) -> Reply:
         return await asyncio.to_thread(self.call, request, config)
-
-
-class _FunctionTier:
-    def __init__(self, function: Callable[[list[BaseMessage]], Any]) -> None:
-        self._function = function
-        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-            getattr(function, "__call__", None)  # noqa: B004  # the method, to see if it is async
-        )
-        self.info = TierInfo(getattr(function, "__name__", type(function).__name__), None)
-
-    def call(self, request: SummaryRequest, _: RunnableConfig) -> Reply:
-        if self._is_async:
-            raise ConfigurationError(
-                f"model: {self.info.name!r} is async, but the graph runs synchronously. Run it "
-                "with ainvoke or astream, or pass a synchronous callable."
-            )
-        return reply_of(self._function(list(request.messages)))
-
-    async def acall(self, request: SummaryRequest, _: RunnableConfig) -> Reply:
-        if self._is_async:
-            return reply_of(await self._function(list(request.messages)))
-        # to_thread copies the context, so tracing and the run's config stay with the call.
-        return reply_of(await asyncio.to_thread(self._function, list(request.messages)))
 
 
 def reply_of(result: Any) -> Reply:

@@ -24,14 +24,14 @@ from langgraph_compaction.state import (
 from langgraph_compaction.view.anchors import Anchor, locate
 from langgraph_compaction.view.clipping import clipped_group
 from langgraph_compaction.view.digest import DIGEST_MARK, digest_text, with_digest
-from langgraph_compaction.view.pairing import groups, repaired
+from langgraph_compaction.view.pairing import calls_of, groups, repaired
 from langgraph_compaction.view.provider import detached
 
 __all__ = ["DIGEST_MARK", "Layout", "build_view", "lay_out", "model_view"]
 
 GAP = "[Other messages stood here; the record above covers them.]"
-"""Stands where folding brings two AI messages together: a call right after another AI message is
-refused by Gemini (a function call has to follow a user turn or a function response)."""
+"""Stands where folding would bring a call right behind another AI message: Gemini refuses it (a
+function call has to follow a user turn or a function response)."""
 CONTINUED = "[The conversation goes on from the record above.]"
 """Opens the turns where the digest is system text and no human message would come first."""
 
@@ -151,6 +151,8 @@ def lay_out(
             leading.append(recent.pop(0))
     if kept and recent:
         _separate(kept, recent[0])
+    elif kept and isinstance(kept[-1], AIMessage) and not isinstance(messages[-1], AIMessage):
+        kept.append(_gap(kept[-1]))  # a provider takes a last AI message for a reply to go on with
     return Layout(
         leading=leading,
         task=_shown(task, render, newest=False),
@@ -163,8 +165,12 @@ def lay_out(
 
 
 def _separate(kept: list[BaseMessage], following: BaseMessage) -> None:
-    if isinstance(kept[-1], AIMessage) and isinstance(following, AIMessage):
-        kept.append(HumanMessage(content=GAP, id=f"{kept[-1].id}:gap"))
+    if isinstance(kept[-1], AIMessage) and calls_of(following):
+        kept.append(_gap(kept[-1]))
+
+
+def _gap(before: BaseMessage) -> HumanMessage:
+    return HumanMessage(content=GAP, id=f"{before.id}:gap")
 
 
 def _shown(messages: list[BaseMessage], render: Render, *, newest: bool) -> list[BaseMessage]:

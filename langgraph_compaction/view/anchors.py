@@ -70,15 +70,19 @@ def _hint(record: CompactionRecord) -> int:
 
 
 def _at_hint(messages: Sequence[BaseMessage], record: CompactionRecord) -> int | None:
+    """The boundary where it was when the record was written, if both neighbours are the same."""
     last_id, next_id = record.get("last_summarized_id"), record.get("next_id")
     hint = _hint(record)
     if last_id is None and next_id is None:
         return _by_position(messages, record, hint)
-    if last_id is not None and 0 < hint <= len(messages) and messages[hint - 1].id == last_id:
+    if not 0 <= hint <= len(messages):
+        return None
+    before = messages[hint - 1].id if hint > 0 else None
+    if next_id is not None and (hint == len(messages) or messages[hint].id != next_id):
+        return None
+    if record.get("pruned") and next_id is not None:
         return hint
-    if next_id is not None and 0 <= hint < len(messages) and messages[hint].id == next_id:
-        return hint
-    return None
+    return hint if before == last_id and hint > 0 else None
 
 
 def _by_position(
@@ -92,8 +96,13 @@ def _by_position(
 
 
 def _by_id(messages: Sequence[BaseMessage], record: CompactionRecord) -> int | None:
-    """The earliest boundary that an anchor proves: of two readings the one that shows more."""
+    """The earliest boundary that an anchor proves: of two readings the one that shows more.
+
+    Removals only move messages to the front. An anchor that stands further back than it could
+    was added again, or something was put in before it: it proves nothing.
+    """
     last_id, next_id = record.get("last_summarized_id"), record.get("next_id")
+    hint, pruned = _hint(record), record.get("pruned")
     after_last = before_next = None
     for index, message in enumerate(messages):
         if message.id is None:
@@ -102,22 +111,32 @@ def _by_id(messages: Sequence[BaseMessage], record: CompactionRecord) -> int | N
             after_last = index + 1
         if message.id == next_id and before_next is None:
             before_next = index
-    if after_last is not None and before_next is not None:
-        return min(after_last, before_next)
-    if before_next is not None:
-        return before_next
-    # Removals only move messages to the front. Found behind its old place, and without the
-    # message that followed it, the message was deleted and added again: that proves nothing.
-    return after_last if after_last is not None and after_last <= _hint(record) else None
+    if pruned:  # hints count what the prune left; in a channel it did not reach there are more
+        return _least(after_last, before_next)
+    if after_last is not None and after_last > hint:
+        after_last = None
+    # Without the last covered message in the list, the next one moved to the front, too.
+    if before_next is not None and before_next > (hint if after_last is not None else hint - 1):
+        before_next = None
+    return _least(after_last, before_next)
+
+
+def _least(*found: int | None) -> int | None:
+    return min((index for index in found if index is not None), default=None)
 
 
 def _by_survivors(messages: Sequence[BaseMessage], record: CompactionRecord) -> int | None:
     """Both anchors are gone: covered as far as a message known to be covered survives."""
-    known = {segment.get("last_id") for segment in record.get("segments", ())}
-    known.update(record.get("kept_ids", ()))
-    known.discard(None)
+    farthest: dict[str | None, int] = {
+        segment.get("last_id"): segment.get("last_index", -1)
+        for segment in record.get("segments", ())
+    }
+    ids, hints = record.get("kept_ids", ()), record.get("kept_hints", ())
+    bounds = hints if len(hints) == len(ids) else [_hint(record) - 1] * len(ids)
+    farthest.update(zip(ids, bounds, strict=True))
+    farthest.pop(None, None)
     for index in range(min(_hint(record), len(messages)) - 1, -1, -1):
-        if messages[index].id in known:
+        if index <= farthest.get(messages[index].id, -1):
             return index + 1
     return None
 

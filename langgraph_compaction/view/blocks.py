@@ -113,7 +113,7 @@ def _is_text(value: Any) -> bool:
 def _url_details(url: Any) -> list[str]:
     if not isinstance(url, str):
         return []
-    if not url.startswith("data:"):
+    if url[:5].casefold() != "data:":
         return [url[:200]]
     return [url[5:85].split(";")[0].split(",")[0], _size(len(url) * 3 // 4)]
 

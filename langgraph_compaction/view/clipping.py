@@ -34,7 +34,9 @@ def clip_text(text: str, limit: int, remedy: str) -> str:
     newline = tail.find("\n", 0, len(tail) // 5)
     tail = tail[newline + 1 :]
     missing = len(text) - len(head) - len(tail)
-    return f"{head}\n[... {missing:,} of {len(text):,} characters left out. {remedy} ...]\n{tail}"
+    mark = f"[... {missing:,} of {len(text):,} characters left out. {remedy} ...]"
+    clipped = f"{head}\n{mark}\n{tail}"
+    return clipped if len(clipped) < len(text) else text
 
 
 def _whole_lines(head: str) -> str:

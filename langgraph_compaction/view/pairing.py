@@ -156,19 +156,19 @@ def _answers(messages: Sequence[BaseMessage], index: int, waiting: set[str]) -> 
 
 def is_turn(message: BaseMessage) -> bool:
     """Whether the message is activity: after it, a call that still waits is abandoned."""
-    return not isinstance(message, SystemMessage)
+    return not isinstance(message, SystemMessage | ToolMessage)
 
 
 def first_open(messages: Sequence[BaseMessage], found: Sequence[Group]) -> int:
     """Number of the first group whose calls still wait for results, or ``len(found)``.
 
-    A call waits while its group is the newest activity; only system messages may follow it.
+    A call waits while its group is the newest activity; system messages and late results of
+    other calls are none.
     """
     number = len(found)
     while number > 0:
         group = found[number - 1]
-        last = group.runs[-1]
-        if (last.unanswered or group.awaits_server) and not last.strays:
+        if group.runs[-1].unanswered or group.awaits_server:
             return number - 1
         if is_turn(messages[group.start]):
             return len(found)
@@ -190,6 +190,8 @@ def repaired(messages: Sequence[BaseMessage], *, newest: bool) -> list[BaseMessa
     """
     found = list(groups(messages))
     waiting = first_open(messages, found) if newest else len(found)
+    if any(isinstance(messages[group.start], ToolMessage) for group in found[waiting + 1 :]):
+        waiting = len(found)  # text follows the call, so it has to be answered before
     result: list[BaseMessage] = []
     for number, group in enumerate(found):
         for run in group.runs:

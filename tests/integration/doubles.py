@@ -148,14 +148,14 @@ def loop(
     """A compiled graph: tools → compact → agent, or with ``between`` agent → compact → tools.
 
     Args:
-        compact: the node, which also says under which key the messages are.
+        compact: the node, which knows its name and under which key the messages are.
         model: called with the view.
         state: the graph's state class.
         tools: the agent's tools.
         between: place the node between agent and tools.
         options: for ``compile``.
     """
-    key = compact.messages_key
+    key, name = compact.messages_key, str(compact.name)
 
     def agent(values: Any) -> dict[str, Any]:
         return {key: [model.invoke(compact.view(values))]}
@@ -167,19 +167,19 @@ def loop(
         return tools_condition(values, messages_key=key)
 
     builder = StateGraph(state)
-    builder.add_node("compact", compact)
+    builder.add_node(name, compact)
     builder.add_node("agent", RunnableLambda(agent, afunc=aagent))
     builder.add_node("tools", ToolNode(tools, messages_key=key))
     if between:
         builder.add_edge(START, "agent")
-        builder.add_edge("agent", "compact")
-        builder.add_conditional_edges("compact", path)
+        builder.add_edge("agent", name)
+        builder.add_conditional_edges(name, path)
         builder.add_edge("tools", "agent")
     else:
-        builder.add_edge(START, "compact")
-        builder.add_edge("compact", "agent")
+        builder.add_edge(START, name)
+        builder.add_edge(name, "agent")
         builder.add_conditional_edges("agent", path)
-        builder.add_edge("tools", "compact")
+        builder.add_edge("tools", name)
     return builder.compile(**options)
 
 

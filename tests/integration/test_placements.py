@@ -5,12 +5,15 @@ agent's model is one that a provider accepts.
 """
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Annotated, Any
 
 import pytest
-from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.tools import tool
+from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.graph.message import add_messages
@@ -60,6 +63,17 @@ class OtherKeys(TypedDict):
     todos: list[str]
 
 
+def merge_writes(state: Sequence[Any] | None, writes: Sequence[Any]) -> list[AnyMessage]:
+    return list(reduce(merge_messages, writes, state or []))
+
+
+class DeltaState(TypedDict):
+    """A channel that is stored as its writes, and made again from them."""
+
+    messages: Annotated[list[AnyMessage], DeltaChannel(merge_writes, snapshot_frequency=7)]
+    compaction: Annotated[CompactionRecord, merge_compaction]
+
+
 @dataclass
 class DataclassState:
     messages: Annotated[list[AnyMessage], merge_messages] = field(default_factory=list)
@@ -81,13 +95,17 @@ class Run:
         *,
         model: ScriptedModel | None = None,
         keys: tuple[str, str] = ("messages", "compaction"),
+        settings: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
         self.key = keys[0]
         self.model = model or worker()
         self.summaries = Summaries()
         self.compact = CompactionNode(
-            self.summaries, context_window=WINDOW, messages_key=keys[0], compaction_key=keys[1]
+            self.summaries,
+            settings={"context_window": WINDOW, **(settings or {})},
+            messages_key=keys[0],
+            compaction_key=keys[1],
         )
         self.graph = loop(self.compact, self.model, checkpointer=InMemorySaver(), **options)
 
@@ -106,7 +124,9 @@ class Run:
 
 
 @pytest.mark.parametrize("between", [False, True])
-@pytest.mark.parametrize("state", [CompactionState, PlainState, DataclassState, PydanticState])
+@pytest.mark.parametrize(
+    "state", [CompactionState, PlainState, DeltaState, DataclassState, PydanticState]
+)
 def test_every_state_class_in_both_placements(state: type[Any], *, between: bool) -> None:
     Run(state=state, between=between).requests((1, 15), (16, 30))
 
@@ -124,16 +144,19 @@ def test_parallel_calls_stay_together(parallel: int, *, between: bool) -> None:
     Run(model=worker(parallel), between=between).requests((1, 15), (16, 31))
 
 
-def test_between_agent_and_tools_a_waiting_call_is_never_folded() -> None:
-    run = Run(between=True)
-    waiting: list[BaseMessage] = []
+@pytest.mark.parametrize("parallel", [1, 2])
+def test_between_agent_and_tools_a_waiting_call_is_never_folded(parallel: int) -> None:
+    # Even where everything else folds.
+    everything = {"keep": ("messages", 0), "trigger": ("steps", 4)}
+    run = Run(between=True, model=worker(parallel), settings=everything)
+    waiting = 0
     stream = run.graph.stream({"messages": [request(1, 30)]}, THREAD, stream_mode="values")
     for values in stream:
-        view = model_view(values)
-        if getattr(values["messages"][-1], "tool_calls", None):
-            waiting.append(view[-1])
-            assert view[-1] == values["messages"][-1]
-    assert len(waiting) >= 30
+        newest = values["messages"][-1]
+        if getattr(newest, "tool_calls", None):
+            waiting += 1
+            assert model_view(values)[-1] == newest
+    assert waiting >= 30 // parallel
     run.check(30)
 
 

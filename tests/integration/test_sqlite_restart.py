@@ -149,7 +149,8 @@ def _graph(job: Job, saver: Any) -> Any:
             dies(f"agent {len(log_of(job))}")
         return worker().reply(messages)
 
-    compact = CompactionNode(_summariser(job), context_window=WINDOW)
+    # An estimate: a process need not load a vocabulary for this.
+    compact = CompactionNode(_summariser(job), context_window=WINDOW, token_counter="estimate")
     return loop(compact, ScriptedModel(reply=reply), tools=[doomed], checkpointer=saver)
 
 

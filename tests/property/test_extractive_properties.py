@@ -33,23 +33,24 @@ COUNTERS: list[Callable[[str], int]] = [
 ]
 
 NASTY = [
-    "\x1b[31mred\x1b[0m", "\u2028", "\x85", "\x00\x08", "\u202e\ufeff\u200b", "```", "```python\nx = 1\n```",
-    "~~~", "<tool_call>{\"name\": \"x\", \"arguments\": {}}</tool_call>", "<|im_start|>system",
-    "<invoke name=\"x\">", "[TOOL_CALLS]", "## Goal\n- nothing", "- [ ] open point", "\r\n", "\t",
+    "\x1b[31mred\x1b[0m", "\u2028", "\x85", "\x00\x08", "\u202e\ufeff\u200b", "\r\n", "\t",
+    "\ud83d", "```", "```python\nx = 1\n```", "~~~", "{}();" * 20, "<transcript>",
+    "<|im_start|>system",
+    '<tool_call>{"name": "x", "arguments": {}}</tool_call>', '<invoke name="x">', "[TOOL_CALLS]",
     "data:image/png;base64," + "iVBORw0KGgo" * 20, "https://a.example/b?c=1#d", "/srv/app/main.py",
-    "v1.2.3", "不要删除文件。", "必ず残すこと。", "Never delete it.", "I will call you tomorrow.",
-    "because of the cold", "Error: no such file", "x" * 500, "。" * 50, "..." * 30, "{}();" * 20,
-    "\ud83d", "👩‍👩‍👧", "می‌خواهم", "100 %", "<transcript>",
+    "## Goal\n- nothing", "- [ ] open point", "v1.2.3", "100 %", "x" * 500, "。" * 50, "..." * 30,
+    "不要删除文件。", "必ず残すこと。", "می‌خواهم", "👩‍👩‍👧", "Never delete it.",
+    "I will call you tomorrow.", "because of the cold", "Error: no such file",
 ]  # fmt: skip
 
 texts = st.lists(st.one_of(st.sampled_from(NASTY), st.text(max_size=40)), max_size=12).map(" ".join)
-arguments = st.dictionaries(
-    st.text(max_size=8), st.one_of(texts, st.integers(), st.none(), st.lists(texts, max_size=2)), max_size=3
-)  # fmt: skip
-names = st.sampled_from(["bash", "write_file", "read_file", "book_flight", "x\u2028y", "```"])
-ids = st.sampled_from(["1", "2", ""])
-calls = st.builds(
-    lambda name, args, id: {"name": name, "args": args, "id": id}, names, arguments, ids
+values = st.one_of(texts, st.integers(), st.none(), st.lists(texts, max_size=2))
+calls = st.fixed_dictionaries(
+    {
+        "name": st.sampled_from(["bash", "write_file", "read_file", "x\u2028y", "```"]),
+        "args": st.dictionaries(st.text(max_size=8), values, max_size=3),
+        "id": st.sampled_from(["1", "2", ""]),
+    }
 )
 blocks = st.one_of(
     texts.map(lambda text: {"type": "text", "text": text}),
@@ -57,17 +58,17 @@ blocks = st.one_of(
     st.just({"type": "reasoning", "reasoning": "hidden reasoning"}),
 )
 contents = st.one_of(texts, st.lists(blocks, max_size=3))
-messages = st.one_of(
-    contents.map(lambda content: HumanMessage(content)),
-    texts.map(lambda content: SystemMessage(content)),
+messages: st.SearchStrategy[BaseMessage] = st.one_of(
+    st.builds(HumanMessage, content=contents),
+    st.builds(SystemMessage, content=texts),
+    st.builds(AIMessage, content=contents, tool_calls=st.lists(calls, max_size=2)),
     st.builds(
-        lambda content, made: AIMessage(content, tool_calls=made), contents, st.lists(calls, max_size=2)
+        ToolMessage,
+        content=contents,
+        tool_call_id=st.sampled_from(["1", "2", ""]),
+        status=st.sampled_from(["success", "error"]),
     ),
-    st.builds(
-        lambda content, call_id, status: ToolMessage(content, tool_call_id=call_id, status=status),
-        contents, ids, st.sampled_from(["success", "error"]),
-    ),
-)  # fmt: skip
+)
 spans = st.lists(messages, min_size=1, max_size=12)
 budgets = st.integers(min_value=40, max_value=2_000)
 
@@ -127,9 +128,11 @@ def test_a_digest_of_any_digests(
 ) -> None:
     summarizer = ExtractiveSummarizer()
     digests = [
-        source if isinstance(source, str) else summarizer.summarize(source, max_tokens=900, count=len)
+        source
+        if isinstance(source, str)
+        else summarizer.summarize(source, max_tokens=900, count=len)
         for source in sources
-    ]  # fmt: skip
+    ]
     text = summarizer.condense(digests, max_tokens=max_tokens, count=count)
     assert count(text) <= max_tokens
     check_shape(text)

@@ -78,43 +78,27 @@ RECORD = folded(chat("abcdef"), 3)
 """a, b and c are folded; d follows."""
 
 
-@pytest.mark.parametrize(
-    ("now", "expected"),
-    [
-        ("abcdef", "#def"),
-        ("abcdefgh", "#defgh"),
-        ("abc", "#"),
-        # One anchor is enough, and it does not matter how far it moved to the front.
-        ("acdef", "#def"),
-        ("cdef", "#def"),
-        ("def", "#def"),
-        ("abdef", "#def"),
-        ("abcef", "#ef"),
-        ("cef", "#ef"),
-        ("c", "#"),
-        # Both are gone: nothing proves what is covered, not even that the digest belongs here.
-        ("abef", "abef"),
-        ("ef", "ef"),
-        ("ab", "ab"),
-        ("xyzuvw", "xyzuvw"),
-        ("x", "x"),
-        ("", ""),
-        # Rewound to before the fold, and gone on differently.
-        ("abxyz", "abxyz"),
-        ("axyzuv", "axyzuv"),
-        # Added again at the end: what was folded is a new message there.
-        ("abdefc", "#defc"),
-        ("bdefca", "#defca"),
-        ("abcefd", "#efd"),
-        # The same, where the index of an anchor happens to be right.
-        ("adc", "#dc"),
-        ("dec", "#dec"),
-        ("abced", "#ed"),
-        ("bcedx", "#edx"),
-    ],
-)
-def test_a_record_finds_its_place(now: str, expected: str) -> None:
-    assert shown(chat(now), RECORD) == expected
+# What the list has become, and what the view shows of it.
+PLACES = {
+    "nothing happened": "abcdef #def  abcdefgh #defgh  abc #",
+    "one anchor is enough, however far it moved to the front": (
+        "acdef #def  cdef #def  def #def  abdef #def  abcef #ef  cef #ef  c #"
+    ),
+    "both are gone: not even the digest belongs here": (
+        "abef abef  ef ef  ab ab  xyzuvw xyzuvw  x x"
+    ),
+    "rewound to before the fold, and gone on differently": "abxyz abxyz  axyzuv axyzuv",
+    "what was folded is a new message at the end": "abdefc #defc  bdefca #defca  abcefd #efd",
+    "the same, where its index happens to be right": "adc #dc  dec #dec  abced #ed  bcedx #edx",
+}
+
+
+@pytest.mark.parametrize("story", PLACES)
+def test_a_record_finds_its_place(story: str) -> None:
+    words = PLACES[story].split()
+    for now, expected in zip(words[::2], words[1::2], strict=True):
+        assert shown(chat(now), RECORD) == expected, now
+    assert shown([], RECORD) == ""
 
 
 @pytest.mark.parametrize("now", ["abed", "xyzd", "abxd", "xabcdef", "axbcdef", "abcxdef"])
@@ -179,21 +163,12 @@ def unnamed(texts: str) -> list[BaseMessage]:
     return [AIMessage(f"<{text}>") for text in texts]
 
 
-@pytest.mark.parametrize(
-    ("now", "expected"),
-    [
-        ("abcdef", "#def"),
-        ("abc", "#"),
-        ("ab", "ab"),
-        ("", ""),
-        ("xyzuvw", "xyzuvw"),
-        ("bcdef", "bcdef"),
-        ("xabcdef", "xabcdef"),
-    ],
-)
-def test_messages_without_ids_are_anchored_by_position(now: str, expected: str) -> None:
+@pytest.mark.parametrize("now", ["ab", "", "xyzuvw", "bcdef", "xabcdef"])
+def test_messages_without_ids_are_anchored_by_position(now: str) -> None:
     record = folded(unnamed("abcdef"), 3)
-    assert shown(unnamed(now), record) == expected
+    assert shown(unnamed("abcdef"), record) == "#def"
+    assert shown(unnamed("abc"), record) == "#"
+    assert shown(unnamed(now), record) == now
 
 
 def test_a_message_without_an_id_can_be_kept() -> None:
@@ -214,26 +189,21 @@ def test_ids_that_appear_or_vanish_after_the_fold_hide_nothing_new() -> None:
 # ---- pruned records
 
 
-@pytest.mark.parametrize(
-    ("now", "expected"),
-    [
-        ("ade", "#ade"),
-        ("de", "#de"),
-        ("ad", "#ad"),
-        ("defg", "#defg"),
-        # A parent graph's channel does not see a subgraph's prune.
-        ("abcde", "#ade"),
-        ("ae", "#ae"),
-        ("aef", "#aef"),
-        # No kept message is left: the chat was cleared.
-        ("xyz", "xyz"),
-        ("", ""),
-    ],
-)
-def test_after_a_prune_the_next_message_is_the_anchor(now: str, expected: str) -> None:
+PRUNED = {
+    "kept messages and next": "ade #ade  de #de  ad #ad  defg #defg",
+    "the channel of a parent graph, which a subgraph's prune does not reach": "abcde #ade",
+    "next is gone": "ae #ae  aef #aef",
+    "no kept message is left, so the chat was cleared": "xyz xyz",
+}
+
+
+@pytest.mark.parametrize("story", PRUNED)
+def test_after_a_prune_the_next_message_is_the_anchor(story: str) -> None:
     record = folded(chat("abcde"), 3, kept=[0])
     pruned: CompactionRecord = {**record, "pruned": True, "boundary_hint": 1, "kept_hints": [0]}
-    assert shown(chat(now), pruned) == expected
+    words = PRUNED[story].split()
+    for now, expected in zip(words[::2], words[1::2], strict=True):
+        assert shown(chat(now), pruned) == expected, now
 
 
 # ---- random edits
@@ -274,9 +244,7 @@ class Edited:
             old, new = self.messages[place], self.message(self.messages[place].id)
             self.messages[place] = new
             self.covered |= {new.content} if old.content in self.covered else set()  # type: ignore[arg-type]
-            self.anchors = tuple(
-                str(new.content) if a == old.content else a for a in self.anchors
-            )
+            self.anchors = tuple(str(new.content) if a == old.content else a for a in self.anchors)
         else:
             first, last = {"remove": (place, place + 1), "rewind": (place, None)}.get(
                 kind, (0, None)

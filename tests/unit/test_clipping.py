@@ -1,4 +1,4 @@
-"""An oversized result is cut to head and tail, the same way in every view, and never loses its call.
+"""An oversized result is cut to head and tail, alike in every view, and never loses its call.
 
 One giant result fills the window by itself; if it reaches the model whole, the request is refused
 and so is every later one. Clipping depends on a group's content and two frozen limits alone, so
@@ -9,7 +9,6 @@ import copy
 import json
 from typing import Any
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -40,9 +39,7 @@ def result(name: str, content: Any) -> ToolMessage:
 
 
 def clip(*messages: BaseMessage, result_chars: int = 0, message_chars: int = 0) -> list[Any]:
-    return list(
-        clipped_group(messages, result_chars=result_chars, message_chars=message_chars)
-    )
+    return list(clipped_group(messages, result_chars=result_chars, message_chars=message_chars))
 
 
 # ---- one text
@@ -84,7 +81,11 @@ def test_a_clipped_text_is_never_longer_than_before(text: str, limit: int) -> No
 
 
 def test_what_fits_is_passed_through_as_the_same_objects() -> None:
-    messages = [call("1", "2"), result("1", "x" * 500), result("2", [{"type": "text", "text": "y"}])]
+    messages = [
+        call("1", "2"),
+        result("1", "x" * 500),
+        result("2", [{"type": "text", "text": "y"}]),
+    ]
     found = clip(*messages, result_chars=501)
     assert all(one is other for one, other in zip(found, messages, strict=True))
     assert clip(*messages) == messages

@@ -52,7 +52,7 @@ def called(name: str, call_id: str = "1", /, **arguments: object) -> AIMessage:
 
 
 def answered(text: str, call_id: str = "1", status: str = "success") -> ToolMessage:
-    return ToolMessage(text, tool_call_id=call_id, status=status)  # type: ignore[arg-type]
+    return ToolMessage(text, tool_call_id=call_id, status=status)
 
 
 class TestWhole:
@@ -96,14 +96,20 @@ class TestWhole:
             [HumanMessage("ok")],
             [ToolMessage("", tool_call_id="1")],
             [HumanMessage("!!! ???")],
-            [HumanMessage([{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}])],
+            [
+                HumanMessage(
+                    [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}]
+                )
+            ],
         ],
     )
     def test_something_is_said_about_any_span(self, span: list[BaseMessage]) -> None:
         assert "\n- " in summary(*span)
 
     def test_system_messages_stay_in_the_view_and_out_of_the_digest(self) -> None:
-        text = summary(SystemMessage("Always answer in Latin."), HumanMessage("Translate the book."))
+        text = summary(
+            SystemMessage("Always answer in Latin."), HumanMessage("Translate the book.")
+        )
         assert "Latin" not in text
 
     def test_an_image_leaves_its_marker(self) -> None:
@@ -160,7 +166,7 @@ class TestUser:
         ]
         talk = " ".join([*chatter[:20], directive, *chatter[20:]])
         text = summary(HumanMessage("Build a web shop for tea."), HumanMessage(talk), tokens=120)
-        assert directive.split(" The ")[0] in text
+        assert directive in text
 
     def test_a_short_answer_is_kept_whole(self) -> None:
         text = summary(
@@ -171,7 +177,9 @@ class TestUser:
         assert "20s sunny 16:9" in text
 
     def test_an_exact_command_after_a_colon_is_kept(self) -> None:
-        request = "Fix the bug.\n\nWhen done, issue exactly this command:\n\n```bash\nmake ship\n```\n"
+        request = (
+            "Fix the bug.\n\nWhen done, issue exactly this command:\n\n```bash\nmake ship\n```\n"
+        )
         assert "this command: make ship" in summary(HumanMessage(request + "word " * 80))
 
     def test_examples_are_no_directives(self) -> None:
@@ -203,7 +211,9 @@ class TestAgent:
             "I will send you the benchmark report tomorrow."
         ]
         assert section(text, "Next step") == ["After that I will clean up the old scripts."]
-        assert section(text, "Decisions") == ["We chose SQLite because the data fits into one file."]
+        assert section(text, "Decisions") == [
+            "We chose SQLite because the data fits into one file."
+        ]
         assert "The importer reads 1200 rows per second." in section(text, "Findings")
         assert section(text, "State now") == ["The work on the cache is finished now."]
 
@@ -231,8 +241,32 @@ class TestAgent:
         )
         assert section(text, "Next step") == []
 
+    def test_a_lead_in_reaches_no_further_than_its_message(self) -> None:
+        text = summary(
+            AIMessage("We have some work left to do:"),
+            AIMessage("The old importer was deleted yesterday."),
+        )
+        assert section(text, "Commitments and open items") == []
+
+    def test_a_labelled_value_is_a_finding_and_a_bare_word_is_not(self) -> None:
+        text = summary(
+            AIMessage("Port: 8080\nOverview"), AIMessage("The server has been up since Monday.")
+        )
+        assert section(text, "Findings") == ["Port: 8080"]
+        assert "Overview" not in text
+
+    def test_what_is_said_twice_is_kept_once(self) -> None:
+        text = summary(
+            AIMessage("The import of the customers took a very long time again."),
+            AIMessage("So the import of the customers took a very long time again."),
+            AIMessage("The paperwork is done for today."),
+        )
+        assert len(section(text, "Findings")) == 1
+
     def test_courtesies_are_left_out(self) -> None:
-        text = summary(AIMessage("The bug is fixed in main. Let me know if you need anything else!"))
+        text = summary(
+            AIMessage("The bug is fixed in main. Let me know if you need anything else!")
+        )
         assert "anything else" not in text
 
     def test_the_newest_of_two_values_stands_last(self) -> None:
@@ -260,6 +294,15 @@ class TestActions:
         booking = [called("book_flight", flight="HAT028"), answered("Booked.")]
         text = summary(*reads[:30], *booking, *reads[30:], tokens=60)
         assert "book_flight(HAT028) → ok" in text
+
+    def test_effects_that_were_made_outlast_those_that_failed(self) -> None:
+        failures = [
+            message
+            for number in range(20)
+            for message in (called("book_flight", flight=f"HAT{number}"), answered("Error: full"))
+        ]
+        text = summary(called("send_voucher", to="ada"), answered("Sent."), *failures, tokens=60)
+        assert "send_voucher(ada) → ok: Sent." in text
 
     @pytest.mark.parametrize(
         ("command", "effect"),
@@ -317,7 +360,12 @@ class TestActions:
 
     def test_calls_that_the_provider_runs_are_told_too(self) -> None:
         blocks: list[str | dict[str, object]] = [
-            {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "tea"}},
+            {
+                "type": "server_tool_use",
+                "id": "s1",
+                "name": "web_search",
+                "input": {"query": "tea"},
+            },
             {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []},
             {"type": "text", "text": "Tea is grown in 35 countries."},
         ]
@@ -344,9 +392,9 @@ class TestActions:
 
     def test_a_generic_message_speaks_by_its_role(self) -> None:
         text = summary(
-            ChatMessage("You are a clerk.", role="system"),
-            ChatMessage("Order forty chairs, please.", role="user"),
-            ChatMessage("The order number is 4711.", role="assistant"),
+            ChatMessage(content="You are a clerk.", role="system"),
+            ChatMessage(content="Order forty chairs, please.", role="user"),
+            ChatMessage(content="The order number is 4711.", role="assistant"),
         )
         assert section(text, "Goal") == ["Order forty chairs, please."]
         assert section(text, "State now") == ["The order number is 4711."]
@@ -362,7 +410,7 @@ class TestReferences:
             ("查看/path/to/文件.txt，版本1.2.3。", ["1.2.3"]),
             ("打开/data/report.csv文件", ["/data/report.csv"]),
             ("C:\\Users\\ada\\notes.txt", ["C:\\Users\\ada\\notes.txt"]),
-            ("user omar_davis_3817 on HAT028, 2024-05-21", ["omar_davis_3817", "HAT028", "2024-05-21"]),
+            ("ada_byron_3817 flies HAT028, 2024-05-21", ["ada_byron_3817", "HAT028", "2024-05-21"]),
             ("fixed in a1b2c3d4 (#4422), costs $1,002 or 12%",
              ["a1b2c3d4", "#4422", "$1,002", "12%"]),
             ("ada@example.org at 10.0.0.1", ["ada@example.org", "10.0.0.1"]),
@@ -448,7 +496,9 @@ class TestText:
 
     def test_only_head_and_tail_of_a_giant_result_are_read(self) -> None:
         middle = "The middle part mentions number 5555 somewhere. " * 18_000
-        result = f"The head says it took 1111 ms today.\n{middle}\nThe tail says it took 9999 ms today."
+        result = (
+            f"The head says it took 1111 ms today.\n{middle}\nThe tail says it took 9999 ms today."
+        )
         text = summary(called("bash", command="make"), answered(result))
         assert len(result) > 860_000
         assert "1111" in text
@@ -589,7 +639,9 @@ class TestCondense:
         assert condensed(once) == once
 
     def test_headings_are_known_in_other_dress(self) -> None:
-        text = condensed("**Goal**\n- Sell tea.\nState now:\n- It sells.\n## 3. Open questions\n- Who?")
+        text = condensed(
+            "**Goal**\n- Sell tea.\nState now:\n- It sells.\n## 3. Open questions\n- Who?"
+        )
         assert section(text, "Goal") == ["Sell tea."]
         assert section(text, "State now") == ["It sells."]
         assert section(text, "Commitments and open items") == ["Who?"]

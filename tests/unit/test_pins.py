@@ -81,7 +81,7 @@ def test_a_pinned_copy_replaces_its_original_in_the_channel() -> None:
         ({"type": "human"}, HumanMessage("x"), True),
         ({"type": "human"}, AIMessage("x"), False),
         ({"type": "ai"}, AIMessage("x"), True),
-        ({"type": "ai"}, AIMessageChunk("x"), True),
+        ({"type": "ai"}, AIMessageChunk(content="x"), True),
         ({"type": "tool"}, result("shell"), True),
         ({"name": "load_skill"}, result("load_skill", name="load_skill"), True),
         ({"name": "load_skill"}, result("shell", name="shell"), False),
@@ -129,7 +129,7 @@ def test_a_rule_pins_what_matches_all_of_it(
     ],
 )
 def test_a_rule_that_cannot_work_is_named_with_the_remedy(rule: Any) -> None:
-    with pytest.raises(ConfigurationError, match="^pinned: ") as caught:
+    with pytest.raises(ConfigurationError, match=r"^pinned: ") as caught:
         pin_rule(rule)
     wrong = rule[-1] if isinstance(rule, list) else rule
     assert repr(wrong) in str(caught.value)

@@ -6,6 +6,7 @@ level: a logarithmic number of times.
 """
 
 import copy
+from itertools import pairwise
 from math import log2
 from typing import Any
 
@@ -15,11 +16,12 @@ from hypothesis import strategies as st
 
 from langgraph_compaction.digest.segments import (
     CONDENSED_SHARE,
-    ROOM_SHARE,
+    condensed_cap,
     joined,
     neighbours,
     seal,
 )
+from langgraph_compaction.settings import CompactionSettings
 from langgraph_compaction.state import DigestSegment, checked_record
 
 
@@ -42,7 +44,7 @@ def chain(*sizes: tuple[int, int]) -> list[DigestSegment]:
     made = []
     for number, (level, tokens) in enumerate(sizes):
         segment = sealed("x", number, number)
-        made.append(DigestSegment(**{**segment, "level": level, "tokens": tokens}))  # type: ignore[typeddict-item]
+        made.append(DigestSegment(**{**segment, "level": level, "tokens": tokens}))
     return made
 
 
@@ -105,9 +107,9 @@ def test_joined_segments_cover_what_they_covered() -> None:
         ([(1, 40), (0, 40), (0, 40), (0, 40)], 100, (1, 3)),
         ([(2, 40), (1, 40), (1, 40), (0, 40)], 100, (1, 3)),
         ([(1, 40), (1, 40), (0, 40), (0, 40)], 100, (0, 2)),
-        # As many as it takes.
+        # All of that level at once.
         ([(0, 20)] * 8, 100, (0, 7)),
-        ([(0, 20)] * 6, 110, (0, 4)),
+        ([(1, 60), *[(0, 20)] * 4], 110, (1, 4)),
         # No two of a level beside the newest: the two oldest.
         ([(2, 60), (1, 60), (0, 60)], 100, (0, 2)),
         ([(3, 60), (0, 60)], 100, (0, 2)),
@@ -123,9 +125,7 @@ def test_the_oldest_of_the_lowest_level_are_condensed(
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(1, 500)), max_size=15), st.integers(1, 3_000)
 )
-def test_a_choice_is_two_neighbours_at_least(
-    sizes: list[tuple[int, int]], budget: int
-) -> None:
+def test_a_choice_is_two_neighbours_at_least(sizes: list[tuple[int, int]], budget: int) -> None:
     segments = chain(*sizes)
     found = neighbours(segments, budget)
     total = sum(tokens for _, tokens in sizes)
@@ -136,25 +136,42 @@ def test_a_choice_is_two_neighbours_at_least(
             assert found.stop < len(segments)
 
 
-def test_over_a_long_thread_a_text_is_condensed_a_logarithmic_number_of_times() -> None:
-    budget, size, folds = 4_000, 400, 500
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(1, 500)), min_size=2, max_size=9),
+    st.integers(1, 20_000),
+    st.integers(1, 300),
+)
+def test_a_condensed_text_has_half_the_room_of_its_sources_at_most(
+    sizes: list[tuple[int, int]], budget: int, least: int
+) -> None:
+    old = chain(*sizes)
+    cap = condensed_cap(old, budget, least)
+    total = sum(tokens for _, tokens in sizes)
+    assert 1 <= cap <= max(1, int(total * CONDENSED_SHARE))
+    higher = chain(*((level + 1, tokens) for level, tokens in sizes))
+    assert condensed_cap(higher, budget, least) <= cap
+
+
+@pytest.mark.parametrize("budget", [1_000, 4_000, 16_000])
+@pytest.mark.parametrize("source", [1_000, 5_000, 100_000])
+def test_over_a_long_thread_a_text_is_condensed_a_logarithmic_number_of_times(
+    budget: int, source: int
+) -> None:
+    folds = 500
+    rules = CompactionSettings(trigger=None, max_digest_tokens=budget).policy()
+    size = rules.segment_cap(source)
     segments: list[DigestSegment] = []
-    texts = calls = 0
     for number in range(folds):
-        segments += [DigestSegment(**{**sealed("x", number, number), "tokens": size})]  # type: ignore[typeddict-item]
+        segments += [DigestSegment(**{**sealed("x", number, number), "tokens": size})]
         while (chosen := neighbours(segments, budget)) is not None:
             old = segments[chosen]
             one = joined(old, "x", model="m", count=len)
-            one["tokens"] = int(sum(s["tokens"] for s in old) * CONDENSED_SHARE)
+            one["tokens"] = condensed_cap(old, budget, rules.min_segment)
             segments[chosen] = [one]
-            calls += 1
-            texts += len(old)
         assert sum(segment["tokens"] for segment in segments) <= budget
     # The chain covers the whole thread without a gap.
-    assert segments[0]["first_index"] == 0
-    assert segments[-1]["last_index"] == folds - 1
-    for before, after in zip(segments, segments[1:], strict=False):
+    assert (segments[0]["first_index"], segments[-1]["last_index"]) == (0, folds - 1)
+    for before, after in pairwise(segments):
         assert after["first_index"] == before["last_index"] + 1
+    # A level is added by each condensing.
     assert max(segment["level"] for segment in segments) <= 2 * log2(folds)
-    assert calls < folds
-    assert ROOM_SHARE < 1

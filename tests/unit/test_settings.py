@@ -18,6 +18,10 @@ from langgraph_compaction.plan.policy import Policy
 from langgraph_compaction.settings import MIN_KEEP
 
 
+def direct(values: dict[str, Any]) -> CompactionSettings:
+    return CompactionSettings(**values)
+
+
 def resolved(window: int | None = None, max_output: int | None = None, **values: Any) -> Policy:
     return CompactionSettings.of(values).policy(window=window, max_output=max_output)
 
@@ -48,23 +52,22 @@ def wrong_values() -> list[tuple[str, Any, str]]:
         cases.append((name, float("nan"), "share"))
     for name in TEXTS:
         cases += [(name, value, "non-empty string") for value in ("", " \n", 7, ["x"], b"x")]
-    cases += [("task", value, "'first', 'latest', None") for value in ("frist", 0, True, "")]
-    cases += [("digest_role", value, "'human', 'system'") for value in ("user", None, "Human")]
-    cases += [("pinned", value, "write a dict") for value in ("human", 7, {}, {"kind": "x"})]
-    cases += [("trigger", value, "trigger=(") for value in ("auto", 0.8, {"percent": 80})]
-    cases += [("keep", value, "keep=(") for value in ("atuo", 20_000, [], {"tokens": 5})]
-    return cases
+    others: list[tuple[str, str, list[Any]]] = [
+        ("task", "'first', 'latest', None", ["frist", 0, True, ""]),
+        ("digest_role", "'human', 'system'", ["user", None, "Human"]),
+        ("pinned", "write a dict", ["human", 7, {}, {"kind": "x"}]),
+        ("trigger", "trigger=(", ["auto", 0.8, {"percent": 80}]),
+        ("keep", "keep=(", ["atuo", 20_000, [], {"tokens": 5}]),
+    ]
+    return cases + [(name, value, remedy) for name, remedy, wrong in others for value in wrong]
 
 
 @pytest.mark.parametrize(("name", "value", "remedy"), wrong_values())
 def test_a_wrong_value_is_named_with_the_remedy(name: str, value: Any, remedy: str) -> None:
-    for make in (
-        lambda: CompactionSettings.of({name: value}),
-        lambda: CompactionSettings().changed({name: value}),
-        lambda: CompactionSettings(**{name: value}),
-    ):
+    given: dict[str, Any] = {name: value}
+    for make in (CompactionSettings.of, CompactionSettings().changed, direct):
         with pytest.raises(ConfigurationError, match=f"^{name}: ") as caught:
-            make()
+            make(given)
         message = str(caught.value)
         shown = next(iter(value)) if isinstance(value, dict) and value else value
         assert repr(shown) in message

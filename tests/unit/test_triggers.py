@@ -99,11 +99,13 @@ def test_every_form_of_a_keep_rule_becomes_conditions(value: Any, conditions: An
     ],
 )
 def test_what_has_no_meaning_is_named_with_the_remedy(parse: Any, value: Any, named: str) -> None:
-    with pytest.raises(ConfigurationError, match="^the_parameter: ") as caught:
+    with pytest.raises(ConfigurationError, match=r"^the_parameter: ") as caught:
         parse(value, "the_parameter")
     assert named in str(caught.value)
-    assert "the_parameter=(" in str(caught.value) or "write (" in str(caught.value) or (
-        "has to be" in str(caught.value)
+    assert (
+        "the_parameter=(" in str(caught.value)
+        or "write (" in str(caught.value)
+        or ("has to be" in str(caught.value))
     )
 
 

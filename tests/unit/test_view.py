@@ -44,7 +44,11 @@ def result(name: str) -> ToolMessage:
 
 
 def covering(
-    messages: list[BaseMessage], stop: int, *kept: int, texts: tuple[str, ...] = ("1", "2"), **more: Any
+    messages: list[BaseMessage],
+    stop: int,
+    *kept: int,
+    texts: tuple[str, ...] = ("1", "2"),
+    **more: Any,
 ) -> CompactionRecord:
     """The record of a fold of everything before ``stop`` but ``kept``."""
     segments: list[Any] = [

@@ -1,0 +1,278 @@
+"""Text cut into clean sentences: what an extract may consist of."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import string
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+_ESCAPE = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]{0,500}(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?"
+)
+_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,}).*$", re.MULTILINE)
+_INLINE_FENCE = re.compile(r"`{3,}|~{3,}")
+_PROTOCOL = re.compile(
+    r"</?(?:\w+:)?(?:tool|function|invoke|parameter|arguments|think|reasoning)[\w=.-]*"
+    r"(?:\s[^<>]*)?>?"
+    r"|<[|｜][^<>]*>|<<?/?SYS>>?|\[/?(?:TOOL_\w+|AVAILABLE_TOOLS|INST)\]"
+    r"|\"(?:tool_calls?|tool_call_id|function_call|arguments)\"\s*:",
+    re.IGNORECASE,
+)
+_TAG = re.compile(r"</?[A-Za-z][\w:-]*>\s*")
+_DATA_URL = re.compile(r"data:[\w/.+-]*(?:;[\w=.-]+)*;base64,[A-Za-z0-9+/=_-]*")
+_RUN = re.compile(r"[A-Za-z0-9+/=_-]{64,}")
+_EXAMPLE = re.compile(r"<(\w*example\w*)>.{0,4000}?</\1>", re.IGNORECASE | re.DOTALL)
+_LIST_MARK = re.compile(r"(?:[-*+•|]|#{1,6}|>+|\d{1,3}[.)]|THOUGHT:)(?=\s)\s*")
+_EMPHASIS = re.compile(r"(?<!\w)(?:\*\*|__)|(?:\*\*|__)(?!\w)")
+_STOPS = ".:;!?…。！？：|{}>"
+_GOES_ON = re.compile(r"(?:[a-zß-ÿа-я]+[,;:]?[ \t]){2}")
+
+_END = re.compile(r"[.!?…؟۔।。！？｡]+[\"'”’»)\]*_」』）]*")
+_DOTTED = re.compile(r"(?:\w\.)*\w")
+_ABBREVIATIONS = frozenset(
+    "approx ca cf ch dr e.g ed eg esp etc ex fig figs i.e ie incl jr max min mr mrs ms nr no nos "
+    "op p pp prof resp sec sr st vgl vol vs bzw z.b d.h u.a usw p.ej т.е т.д т.п стр рис".split()
+)
+_CLAUSE = re.compile(r"[,;:—](?=\s)|[，；、：]")
+
+_TO_SPACES = {ord(mark): " " for mark in string.punctuation if mark != "'"}
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+_MARK = re.compile(r"\":|[^\w ]|_")
+_CODE = frozenset(('":', *"{}();=<>|\\$[]"))
+_STRUCTURE = re.compile(
+    r"[{}<\]]|\[[\[{\"\d]|(?:diff --git|index [0-9a-f]+\.\.|@@|\+\+\+|---|\$|>>>|from \S+ import"
+    r"|import|def|class|const|export|function|return|at|File \")[ \w]"
+    r"|[\w.]+(?:\[\S*\])? [-+*/]?={1,2} |(?:if|elif|for|while|with|except) .*:\Z|\w+: \S+,\Z"
+)
+
+
+def clean(line: str) -> str:
+    """``line`` safe inside a digest: no escapes, controls, fences, tool protocol or raw data.
+
+    What is invisible is removed, base64 becomes a marker, and white space is collapsed.
+    """
+    if not line.isprintable():
+        line = _ESCAPE.sub("", line)
+        line = "".join(map(_visible, line))
+    if "```" in line or "~~~" in line:
+        line = _INLINE_FENCE.sub("", line)
+    if "<" in line or "[" in line or '"' in line:
+        line = _without_edge_tags(_PROTOCOL.sub(" ", line).strip())
+    if "base64," in line:
+        line = _DATA_URL.sub("[data]", line)
+    parts = line.split()
+    if len(line) >= 64 and max(map(len, parts), default=0) >= 64:
+        parts = [_RUN.sub(_data_marker, part) for part in parts]
+    return " ".join(parts)
+
+
+def _without_edge_tags(line: str) -> str:
+    start = 0
+    while tag := _TAG.match(line, start):
+        start = tag.end()
+    line = line[start:]
+    while line.endswith(">") and _TAG.fullmatch(line, max(0, line.rfind("<"))):
+        line = line[: line.rfind("<")].rstrip()
+    return line
+
+
+def _visible(character: str) -> str:
+    # The two joiners shape Persian, Indic scripts and emoji.
+    if character.isprintable() or character in "\u200c\u200d":
+        return character
+    return " " if character.isspace() else ""
+
+
+def _data_marker(match: re.Match[str]) -> str:
+    """A marker in place of a run that is data; a long path, name or hash stays as it is."""
+    run = match.group()
+    kinds = [(c.isupper(), c.isdigit()) for c in run if c.isalnum()]
+    changes = sum(a != b for a, b in itertools.pairwise(kinds)) / len(run)
+    longest = max(map(len, re.split(r"[/_-]", run)))
+    is_hash = len(run) <= 128 and re.fullmatch(r"[0-9a-f]+", run) is not None
+    # Random base64 changes between upper case, lower case and digits at 3 of 5 places, words and
+    # paths at 1 of 5 or fewer.
+    is_data = not is_hash and (changes > 0.3 or longest > 64)
+    return f"[{len(run)} characters of data]" if is_data else run
+
+
+def without_code(text: str) -> tuple[str, list[str]]:
+    """``text`` without its fenced code blocks, and the blocks' contents.
+
+    A block of one short line after a colon stays in the text as part of that line ("run exactly
+    this: …"). A fence that is never closed is dropped alone; what follows it counts as prose.
+    """
+    if "```" not in text and "~~~" not in text:
+        return text, []
+    marks = list(_FENCE.finditer(text))
+    prose, blocks, position = "", [], 0
+    for opening, closing in zip(marks[::2], marks[1::2], strict=False):
+        prose += text[position : opening.start()]
+        block = text[opening.end() : closing.start()].strip()
+        blocks.append(block)
+        if len(block) <= 200 and "\n" not in block and prose.rstrip().endswith((":", "：")):
+            prose = f"{prose.rstrip()} {block}"
+        position = closing.end()
+    return prose + text[position:], blocks
+
+
+def without_examples(text: str) -> str:
+    """``text`` without what stands between tags such as ``<format_example>``."""
+    return _EXAMPLE.sub("", text) if "xample" in text else text
+
+
+def unfenced(text: str) -> str:
+    """``text`` without the marks of its code fences."""
+    return _FENCE.sub("", text)
+
+
+def sampled(text: str, size: int) -> str:
+    """Head and tail of ``text``, together at most about ``size`` characters, cut between words."""
+    if len(text) <= size:
+        return text
+    head = text[: size // 2].rsplit(None, 1)[:1]
+    tail = text[-(size // 2) :].split(None, 1)[-1:]
+    return "\n".join(head + tail)
+
+
+def clipped(text: str, size: int) -> str:
+    """``text``, or its start and an ellipsis, cut at a space where one is near."""
+    if len(text) <= size:
+        return text
+    cut = text.rfind(" ", size * 2 // 3, size)
+    return text[: cut if cut > 0 else max(0, size - 1)].rstrip() + "…"
+
+
+def sentences(text: str, limit: int, *, wrapped: bool = False) -> Iterator[str]:
+    """The sentences of ``text``, cleaned, each at most ``limit`` characters.
+
+    Lines end a sentence (lists, headings, logs); within a line sentence marks of many scripts do,
+    but not inside URLs, paths, versions, numbers and abbreviations. What is longer than ``limit``
+    is cut between clauses or words.
+
+    Args:
+        text: any text.
+        limit: characters.
+        wrapped: whether a line that goes on in lower case continues the one before.
+    """
+    lines: Iterable[str] = text.splitlines()
+    for raw in _unwrapped(lines) if wrapped else lines:
+        line = clean(raw)
+        if not line:
+            continue
+        mark = _LIST_MARK.match(line)
+        line = line[mark.end() :] if mark else line
+        if "**" in line or "__" in line:
+            line = _EMPHASIS.sub("", line)
+        line = line.strip(" |")
+        start = 0
+        for end in _END.finditer(line):
+            if _ends_sentence(line, start, end):
+                yield from pieces(line[start : end.end()].strip(), limit)
+                start = end.end()
+        if start < len(line):
+            yield from pieces(line[start:].strip(), limit)
+
+
+def _unwrapped(lines: Iterable[str]) -> Iterator[str]:
+    """The lines, with those joined that a paragraph wrapped by hand consists of."""
+    paragraph: list[str] = []
+    for line in lines:
+        stripped = line.strip()
+        if paragraph and paragraph[-1][-1] not in _STOPS and _GOES_ON.match(stripped):
+            paragraph.append(stripped)
+            continue
+        if paragraph:
+            yield " ".join(paragraph)
+        paragraph = [stripped] if stripped else []
+    if paragraph:
+        yield " ".join(paragraph)
+
+
+def _ends_sentence(line: str, start: int, end: re.Match[str]) -> bool:
+    mark, following = end.group(), line[end.end() : end.end() + 2]
+    if mark[0] in "。！？｡":
+        return True
+    if following and not following[0].isspace():
+        return False
+    if not mark.startswith("."):
+        return True
+    if mark.startswith(".."):
+        return not following[1:].islower()
+    last = line[max(start, line.rfind(" ", start, end.start()) + 1) : end.start()]
+    last = last.lstrip("(\"'“«[").lower()
+    ordinal = last.isdigit() and len(last) <= 2
+    return not (ordinal or last in _ABBREVIATIONS or _DOTTED.fullmatch(last))
+
+
+def pieces(sentence: str, limit: int) -> Iterator[str]:
+    """``sentence`` in parts of at most ``limit`` characters, cut between clauses or words."""
+    while len(sentence) > limit:
+        clauses = [mark.end() for mark in _CLAUSE.finditer(sentence, limit // 2, limit)]
+        cut = clauses[-1] if clauses else sentence.rfind(" ", 1, limit + 1)
+        cut = cut if cut > 0 else limit
+        yield sentence[:cut].strip()
+        sentence = sentence[cut:].strip()
+    if sentence:
+        yield sentence
+
+
+def words(text: str) -> list[str]:
+    """Its words in lower case; scripts without spaces give pairs of neighbouring characters."""
+    if text.isascii():
+        return text.lower().translate(_TO_SPACES).split()
+    found = _WORD.findall(text.lower().replace("\u2019", "'"))
+    if not _UNSPACED.search(text):
+        return found
+    result: list[str] = []
+    for word in found:
+        result += filter(None, _UNSPACED.split(word))
+        for run in _UNSPACED.findall(word):
+            result += [run[at : at + 2] for at in range(max(1, len(run) - 1))]
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of the span, and where it stood.
+
+    Attributes:
+        text: one clean line.
+        words: its words.
+        message: index of its message in the span.
+        position: its place among the sentences of its message.
+        joined: the words with spaces around each.
+    """
+
+    text: str
+    words: Sequence[str]
+    message: int
+    position: int
+    joined: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "joined", f" {' '.join(self.words)} ")
+
+    @classmethod
+    def of(cls, text: str, message: int = 0, position: int = 0) -> Sentence:
+        """The sentence that consists of ``text``."""
+        return cls(text, words(text), message, position)
+
+    def is_prose(self) -> bool:
+        """Whether a person would read it as a sentence, rather than as code, data or a table.
+
+        At least three words (or pairs of unspaced characters), seven of ten characters letters or
+        digits, and at most one of twelve a mark of code.
+        """
+        if len(self.words) < 3 or _STRUCTURE.match(self.text):
+            return False
+        if self.text.isascii() and self.text.count(" ") < 2:
+            return False
+        size = len(self.text) - self.text.count(" ")
+        marks = _MARK.findall(self.text)
+        if len(marks) > 0.3 * size:
+            return False
+        return 12 * sum(map(_CODE.__contains__, marks)) <= size

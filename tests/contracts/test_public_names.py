@@ -1,0 +1,140 @@
+"""The public surface: exactly these names, each with a docstring that tells of every parameter.
+
+A name that is added or taken away is a change for users: it belongs into this list, into the
+reference and into the changelog at once.
+"""
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from typing_extensions import is_typeddict
+
+import langgraph_compaction
+from langgraph_compaction import middleware, state
+
+NAMES = [
+    "BudgetError",
+    "CascadeExhaustedError",
+    "CompactionError",
+    "CompactionNode",
+    "CompactionRecord",
+    "CompactionSettings",
+    "CompactionState",
+    "ConfigurationError",
+    "DigestSegment",
+    "ExtractiveSummarizer",
+    "Measurement",
+    "MissingChannelError",
+    "RecordError",
+    "RecordVersionError",
+    "edit_digest",
+    "forget",
+    "merge_compaction",
+    "merge_messages",
+    "merge_settings",
+    "model_view",
+    "pin",
+    "restore",
+]
+MIDDLEWARE_NAMES = ["CompactionAgentState", "CompactionMiddleware"]
+
+PUBLIC = {
+    **{name: getattr(langgraph_compaction, name) for name in NAMES},
+    **{name: getattr(middleware, name) for name in MIDDLEWARE_NAMES},
+}
+# Reducers take what LangGraph hands them; their names say which is which.
+BY_NAME = {"merge_settings": {"current", "update"}}
+
+
+def parameters(thing: Any) -> set[str]:
+    """The parameters of a call of ``thing``."""
+    if is_error(thing) and "__init__" not in vars(thing):
+        return set()  # the message, as of every error
+    return set(inspect.signature(thing).parameters) - {"self", "_", "message"}
+
+
+def is_error(thing: Any) -> bool:
+    """Whether ``thing`` is a class of errors."""
+    return isinstance(thing, type) and issubclass(thing, Exception)
+
+
+def described(docstring: str) -> set[str]:
+    """The names that a docstring describes: entries of its lists, names in double backquotes."""
+    entries = re.findall(r"^\s*(\w+): \S", docstring, re.MULTILINE)
+    return {*entries, *re.findall(r"``(\w+)", docstring)}
+
+
+def undescribed(name: str, thing: Any) -> set[str]:
+    """The parameters of which the docstring of ``thing`` says nothing."""
+    return parameters(thing) - described(inspect.getdoc(thing) or "") - BY_NAME.get(name, set())
+
+
+def methods() -> Iterator[tuple[str, Any]]:
+    """The methods of the public classes; the middleware's are LangChain's, which documents them."""
+    for name, thing in PUBLIC.items():
+        if isinstance(thing, type) and name != "CompactionMiddleware":
+            for method, found in vars(thing).items():
+                if not method.startswith("_") and inspect.isfunction(found):
+                    yield f"{name}.{method}", found
+
+
+METHODS = dict(methods())
+
+
+def test_the_public_names_are_exactly_these() -> None:
+    assert langgraph_compaction.__all__ == NAMES
+    assert middleware.__all__ == MIDDLEWARE_NAMES
+
+
+def test_no_other_name_can_be_taken_for_public() -> None:
+    modules = {
+        name
+        for name, value in vars(langgraph_compaction).items()
+        if not name.startswith("_") and not inspect.ismodule(value)
+    }
+    assert modules == set(NAMES)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_name_has_a_docstring_of_its_own(name: str) -> None:
+    text = vars(PUBLIC[name])["__doc__"] if isinstance(PUBLIC[name], type) else PUBLIC[name].__doc__
+    assert text
+    # What dataclasses make up where nothing was written.
+    assert not text.startswith(f"{name}(")
+
+
+@pytest.mark.parametrize("name", [n for n in PUBLIC if not is_typeddict(PUBLIC[n])])
+def test_every_parameter_is_described(name: str) -> None:
+    assert undescribed(name, PUBLIC[name]) == set()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_tells_of_its_parameters(name: str) -> None:
+    text = inspect.getdoc(METHODS[name]) or ""
+    untold = parameters(METHODS[name]) - set(re.findall(r"\w+", text))
+    # "see `invoke`" sends the reader on to a method that tells of them.
+    assert text
+    assert untold == set() or "see `" in text
+
+
+def test_every_field_of_the_record_has_its_text() -> None:
+    source = ast.parse(inspect.getsource(state))
+    bare = []
+    for cls in (node for node in source.body if isinstance(node, ast.ClassDef)):
+        if cls.name in {"CompactionRecord", "DigestSegment", "Render"}:
+            for field, after in zip(cls.body, [*cls.body[1:], ast.Pass()], strict=True):
+                told = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+                if isinstance(field, ast.AnnAssign) and not told:
+                    bare.append(f"{cls.name}.{ast.unparse(field.target)}")
+    assert bare == []
+
+
+def test_a_parameter_that_is_not_described_would_be_found() -> None:
+    def function(first: int, second: int) -> None:
+        """Do something with ``first``."""
+
+    assert undescribed("function", function) == {"second"}

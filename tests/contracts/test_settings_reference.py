@@ -1,0 +1,115 @@
+"""The reference has every setting, parameter, field, event, error and name, and no other."""
+
+import ast
+import inspect
+import re
+from dataclasses import MISSING, fields
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import langgraph_compaction
+from langgraph_compaction import (
+    CompactionNode,
+    CompactionRecord,
+    CompactionSettings,
+    DigestSegment,
+    Measurement,
+    errors,
+    middleware,
+)
+from langgraph_compaction.state import Render
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+PACKAGE = ROOT / "langgraph_compaction"
+
+
+def rows(page: str, heading: str = "", header: str = "name") -> dict[str, list[str]]:
+    """The rows of the table with that header under that heading, by the name in the first cell."""
+    text = (REFERENCE / page).read_text("utf-8")
+    section = text[text.index(f"## {heading}") if heading else 0 :]
+    table = section[section.index(f"| {header} |") :].partition("\n\n")[0].splitlines()[2:]
+    found = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in table]
+    return {cells[0].strip("`"): cells[1:] for cells in found}
+
+
+def plain(value: Any) -> Any:
+    """Lists and tuples alike as lists."""
+    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def test_every_setting_is_there_in_order_with_its_default() -> None:
+    table = rows("settings.md")
+    assert list(table) == [field.name for field in fields(CompactionSettings)]
+    shown = {name: plain(ast.literal_eval(cells[2].strip("`"))) for name, cells in table.items()}
+    assert shown == {field.name: plain(field.default) for field in fields(CompactionSettings)}
+    assert all(cells[0] and cells[3] for cells in table.values())
+
+
+def test_every_number_among_the_settings_has_its_unit() -> None:
+    units = {name: cells[1] for name, cells in rows("settings.md").items()}
+    numbers = [
+        field.name
+        for field in fields(CompactionSettings)
+        if re.search(r"\bint\b|\bfloat\b", str(field.type))
+    ]
+    assert len(numbers) > 10
+    assert [name for name in numbers if not units[name]] == []
+
+
+def test_every_other_parameter_of_the_node_is_there_in_order_with_its_default() -> None:
+    table = rows("settings.md", "Other parameters of the node")
+    signature = list(inspect.signature(CompactionNode).parameters.values())[:-1]
+    assert list(table) == [parameter.name for parameter in signature]
+    for parameter in signature[1:]:
+        assert ast.literal_eval(table[parameter.name][1].strip("`")) == parameter.default
+
+
+def test_every_fixed_number_is_that_of_the_source() -> None:
+    table = rows("settings.md", "What is fixed", "constant")
+    assert len(table) > 5
+    for name, cells in table.items():
+        module, _, constant = name.rpartition(".")
+        value = getattr(import_module(f"langgraph_compaction.{module}"), constant)
+        assert ast.literal_eval(cells[0]) == value, name
+
+
+@pytest.mark.parametrize(
+    ("heading", "shape"),
+    [("", CompactionRecord), ("A segment", DigestSegment), ("`render`", Render)],
+)
+def test_every_field_of_the_record_is_there_in_order(heading: str, shape: Any) -> None:
+    assert list(rows("record.md", heading, "field")) == list(shape.__annotations__)
+
+
+def emitted() -> set[str]:
+    """The types of the events that the source emits."""
+    sources = (path.read_text("utf-8") for path in PACKAGE.rglob("*.py"))
+    return {kind for text in sources for kind in re.findall(r'"type": "(compaction\.\w+)"', text)}
+
+
+def test_every_event_is_there() -> None:
+    assert len(emitted()) > 1
+    assert set(rows("events.md", header="type")) == emitted()
+
+
+def test_every_error_is_there() -> None:
+    assert set(rows("errors.md", header="error")) == set(errors.__all__)
+
+
+def test_every_public_name_is_there() -> None:
+    text = (REFERENCE / "public-names.md").read_text("utf-8")
+    names = [*langgraph_compaction.__all__, *middleware.__all__]
+    missing = [name for name in names if not re.search(rf"`{name}\b", text)]
+    assert missing == []
+
+
+def test_every_method_and_figure_of_the_node_is_there() -> None:
+    text = (REFERENCE / "public-names.md").read_text("utf-8")
+    methods = [name for name in vars(CompactionNode) if not name.startswith("_")]
+    figures = [*(field.name for field in fields(Measurement)), "utilisation"]
+    assert [name for name in [*methods, *figures] if f"`{name}" not in text] == []
+    assert all(field.default is MISSING for field in fields(Measurement))
