@@ -20,11 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.errors import GraphRecursionError
 from offline_model import OfflineModel
-from openai import OpenAIError
 from pydantic import SecretStr
 from session import STEPS, OtherFolderError, Session
 from survey import build
@@ -104,6 +102,9 @@ def models(options: argparse.Namespace) -> tuple[BaseChatModel, Any, str]:
                 "--model and --summary-model need a server: set OPENAI_API_KEY or pass --base-url."
             )
         return OfflineModel(), ExtractiveSummarizer(), "offline; digests are extracts"
+    # Only where it is used: importing it takes longer than the offline survey's folds.
+    from langchain_openai import ChatOpenAI
+
     name = options.model or MODEL
     summary_name = options.summary_model or name
 
@@ -178,11 +179,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _stop(f"--db: {options.db} cannot be used: {error}", USAGE)
     except GraphRecursionError:
         return _stop(f"no answer after {STEPS} graph steps.", UNANSWERED)
-    except OpenAIError as error:
+    except server_errors() as error:
         return _stop(
             f"the model's server: {error}\nWhat was done is kept: the same command goes on.",
             UNANSWERED,
         )
+
+
+def server_errors() -> tuple[type[Exception], ...]:
+    """What a chat model's server may raise; looked up only once something was raised."""
+    from openai import OpenAIError
+
+    return (OpenAIError,)
 
 
 def _stop(reason: str, status: int) -> int:

@@ -108,7 +108,8 @@ class Session:
             briefly: leave out the answer if an earlier run showed it.
         """
         messages = self._messages()
-        finished = bool(messages) and not self._graph.get_state(self._config).next
+        # Not `next`: it is empty, too, where a node is done and its checkpoint was never written.
+        finished = bool(messages) and not self._graph.get_state(self._config).tasks
         if not finished:
             self._stream(None if messages else {"messages": [opening(self._workspace)]})
         state = self._state()
@@ -133,7 +134,7 @@ class Session:
         if not (finished or lost):
             rows["Checked"] = "the answer agrees with the files"
         if wrong:
-            rows["Checked"] = f"{len(wrong)} facts are missing or wrong: {'; '.join(wrong[:3])}"
+            rows["Checked"] = f"missing or wrong ({len(wrong)}): {'; '.join(wrong[:3])}"
         self._screen.balance(rows | self._thread(state["messages"][: end + 1]))
         return not lost and not (wrong and self._strict)
 

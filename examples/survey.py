@@ -186,7 +186,7 @@ def mistakes(answer: str, workspace: Workspace) -> Iterator[str]:
     items = [line.replace("`", "") for line in answer.splitlines() if "=" in line]
     for path in workspace.files:
         item = next((item for item in items if path in re.split(r"[\s:|*]+", item)), "")
-        said = set(re.findall(r"\w+ = -?[\d.]+\d|\w+ = \d", item))
+        said = set(re.findall(r"\w+ = -?\d+(?:\.\d+)?", item))
         for name, value in constants_in("\n".join(lines[path])).items():
             if f"{name} = {value}" not in said:
                 yield f"{name} = {value} in {path}"

@@ -144,7 +144,7 @@ def cleaned(text: str) -> str:
 
 def headings(text: str) -> set[str]:
     """What may be headings in the text, casefolded: its short lines and line beginnings."""
-    found = set()
+    found: set[str] = set()
     for line in text.splitlines():
         found.update(
             part[:80].strip(_HEADING_MARKS).casefold() for part in (line, line.partition(":")[0])

@@ -30,13 +30,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from langgraph_compaction.errors import ConfigurationError
-from langgraph_compaction.plan.estimate import (
-    audio_tokens,
-    estimate_tokens,
-    file_tokens,
-    image_tokens,
-    video_tokens,
-)
+from langgraph_compaction.plan import estimate
 from langgraph_compaction.plan.vocabulary import Vocabulary, encoding_name
 from langgraph_compaction.view import blocks
 
@@ -184,14 +178,16 @@ def token_counter(
         name = f"tiktoken:{vocabulary.name}"
         return TokenCounter(name, vocabulary.count, vocabulary=vocabulary, cache_size=cache_size)
     if spec == "estimate":
-        return TokenCounter(spec, estimate_tokens, cache_size=cache_size)
+        return TokenCounter(spec, estimate.estimate_tokens, cache_size=cache_size)
     if spec == "approximate":
         return TokenCounter(spec, _quarter, _approximately, cache_size=cache_size)
     if spec == "chars/4+400":
         return TokenCounter(spec, _quarter, _quarter_and_400, cache_size=cache_size)
     if callable(spec):
-        custom = _Custom(spec)
-        return TokenCounter("custom", custom.text, custom.message, cache_size=cache_size)
+        custom = _checked(spec)
+        return TokenCounter(
+            "custom", lambda text: custom(HumanMessage(text)), custom, cache_size=cache_size
+        )
     raise ConfigurationError(
         f'token_counter: {spec!r} is not a known counter. Give "tiktoken", "estimate", '
         '"approximate", "chars/4+400", or a callable from a list of messages to tokens.'
@@ -208,26 +204,26 @@ def _quarter_and_400(message: BaseMessage) -> int:
 
 
 def _approximately(message: BaseMessage) -> int:
-    return count_tokens_approximately([message])
+    try:
+        return count_tokens_approximately([message])
+    except (TypeError, AttributeError):  # of blocks without what their type asks for
+        parts = message_parts(message)
+        return parts.overhead + parts.media + sum(map(_quarter, parts.texts))
 
 
-class _Custom:
-    """A user's callable from a list of messages to tokens; every answer is checked."""
+def _checked(count: Callable[[list[BaseMessage]], Any]) -> Callable[[BaseMessage], int]:
+    """A user's callable for one message, its answers checked."""
 
-    def __init__(self, count: Callable[[list[BaseMessage]], Any]) -> None:
-        self._count = count
-
-    def message(self, message: BaseMessage) -> int:
-        count = self._count([message])
-        if not (isinstance(count, int | float) and 0 <= count < inf):
+    def measure(message: BaseMessage) -> int:
+        answer = count([message])
+        if not (isinstance(answer, int | float) and 0 <= answer < inf):
             raise ConfigurationError(
-                f"token_counter: {self._count!r} returned {count!r} for one message. It must take "
-                "a list of messages and return their tokens, a number from 0 up."
+                f"token_counter: {count!r} returned {answer!r} for one message. It must take a "
+                "list of messages and return their tokens, a number from 0 up."
             )
-        return ceil(count)
+        return ceil(answer)
 
-    def text(self, text: str) -> int:
-        return self.message(HumanMessage(content=text))
+    return measure
 
 
 @dataclass
@@ -319,15 +315,15 @@ def _add_media(block: Mapping[str, Any], kind: str, parts: Parts) -> None:
     kind = major if major in {"image", "audio", "video"} else kind
     parts.texts += media.texts
     if kind == "image":
-        parts.media += image_tokens(media.start(), detail=media.detail)
+        parts.media += estimate.image_tokens(media.start(), detail=media.detail)
     elif kind == "audio":
-        parts.media += audio_tokens(media.size, media.start())
+        parts.media += estimate.audio_tokens(media.size, media.start())
     elif kind == "video":
-        parts.media += video_tokens(media.size)
+        parts.media += estimate.video_tokens(media.size)
     elif media.data is not None and media.mime.startswith(_TEXT_MIMES):
         parts.texts.append(media.start(None).decode("utf-8", "replace"))
     elif not media.texts:
-        parts.media += file_tokens(media.size)
+        parts.media += estimate.file_tokens(media.size)
 
 
 @dataclass

@@ -108,46 +108,57 @@ _RANGES = (
     ("\x21", 40),  # ASCII symbols before a word
     ("\x41", 22),  # ASCII letters in a word of another alphabet
     ("\x80", 100),  # punctuation
-    ("\xc0", 20),  # Latin-1 letters
+    ("\xc0", 20),  # Latin-1
     ("\u0100", 75),  # Latin Extended
     ("\u0300", 60),  # combining marks
     ("\u0370", 39),  # Greek
     ("\u0400", 26),  # Cyrillic
+    ("\u0530", 40),  # Armenian
     ("\u0590", 45),  # Hebrew
     ("\u0600", 35),  # Arabic
-    ("\u0700", 70),  # other alphabets
+    ("\u0700", 190),  # Syriac, Thaana
+    ("\u0800", 290),  # rare scripts
     ("\u0900", 35),  # Devanagari
     ("\u0980", 40),  # Bengali
-    ("\u0a00", 45),  # other Indic scripts
+    ("\u0a00", 70),  # Gurmukhi
+    ("\u0a80", 50),  # Gujarati
+    ("\u0b00", 110),  # Oriya
     ("\u0b80", 38),  # Tamil
-    ("\u0c00", 45),  # other Indic scripts
+    ("\u0c00", 50),  # Telugu, Kannada, Malayalam
+    ("\u0d80", 65),  # Sinhala
     ("\u0e00", 41),  # Thai
-    ("\u0e80", 60),  # other alphabets
+    ("\u0e80", 170),  # Lao, Tibetan
+    ("\u1000", 58),  # Burmese
+    ("\u10a0", 40),  # Georgian
+    ("\u1100", 290),  # Hangul parts
+    ("\u1200", 200),  # Ethiopic
+    ("\u1380", 290),  # rare scripts
+    ("\u1780", 64),  # Khmer
+    ("\u1800", 290),  # rare scripts
     ("\u1e00", 40),  # Vietnamese
-    ("\u1f00", 60),  # Greek with accents
+    ("\u1f00", 100),  # Greek with accents
     ("\u2000", 100),  # punctuation
     ("\u2030", 180),  # symbols
     ("\u2500", 60),  # boxes
     ("\u2580", 180),  # shapes, pictographs
-    ("\u2c00", 150),  # other alphabets
+    ("\u2c00", 290),  # rare scripts
     ("\u3000", 100),  # CJK punctuation
     ("\u3040", 81),  # kana
-    ("\u3100", 200),  # other CJK
+    ("\u3100", 190),  # other CJK
     ("\u3400", 230),  # rare Chinese characters
-    ("\ua000", 150),  # other alphabets
+    ("\ua000", 290),  # rare scripts
     ("\uac00", 82),  # Hangul
-    ("\ud7b0", 150),  # Hangul parts
+    ("\ud7b0", 250),  # Hangul parts
     ("\ud800", 100),  # lone surrogates
-    ("\ue000", 300),  # private use
-    ("\uf900", 230),  # rare Chinese characters
-    ("\ufb00", 100),  # Arabic forms
+    ("\ue000", 280),  # private use, compatibility forms
     ("\ufe00", 50),  # variation selectors
-    ("\ufe10", 100),  # full-width forms
-    ("\U00010000", 250),  # other alphabets
+    ("\ufe10", 100),  # full-width and half-width forms
+    ("\U00010000", 400),  # rare scripts
+    ("\U0001d400", 250),  # mathematical letters
     ("\U0001f000", 200),  # emoji
     ("\U0001f680", 230),  # emoji
     ("\U0001fa00", 300),  # emoji
-    ("\U00020000", 350),  # rarest Chinese characters
+    ("\U00020000", 370),  # rarest Chinese characters, tags
 )
 # Dearer than the letters Russian has, too.
 _UKRAINIAN = "\u0404\u0406\u0407\u0454\u0456\u0457\u0490\u0491"

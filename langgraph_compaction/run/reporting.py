@@ -12,6 +12,9 @@ from langgraph.constants import TAG_NOSTREAM
 
 logger = logging.getLogger("langgraph_compaction")
 
+RUN_NAME = "langgraph_compaction.summary"
+"""Name of summary calls in traces. Never a node's name: what a chain named like the node it runs in
+returns is taken for the node's own output by ``stream_mode="messages"``."""
 _WARNINGS = {"compaction.failed", "compaction.tier_failed", "compaction.rejected"}
 
 
@@ -22,7 +25,7 @@ def reporter() -> Callable[[dict[str, Any]], None]:
     """
     try:
         write = get_stream_writer()
-    except RuntimeError:  # LangGraph's answer outside a runnable context
+    except (RuntimeError, KeyError):  # LangGraph's answers outside a run, and outside a graph
         write = None
 
     def report(event: dict[str, Any]) -> None:
@@ -45,5 +48,5 @@ def summary_config(config: RunnableConfig | None) -> RunnableConfig:
         **given,
         "tags": [*(given.get("tags") or []), TAG_NOSTREAM],
         "metadata": {**(given.get("metadata") or {}), "lc_source": "summarization"},
-        "run_name": "compaction",
+        "run_name": RUN_NAME,
     }

@@ -17,7 +17,14 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 
-from langgraph_compaction import CompactionNode, CompactionRecord, CompactionState, model_view
+from langgraph_compaction import (
+    CompactionNode,
+    CompactionRecord,
+    CompactionState,
+    ConfigurationError,
+    ExtractiveSummarizer,
+    model_view,
+)
 from tests.integration.doubles import DIGEST_WORD, assert_valid, digest, transcript
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -174,3 +181,39 @@ def test_every_message_is_in_exactly_one_accepted_fold(window: int, seed: int) -
         assert sorted(folded) == expected
     shown = {message.id for message in views[-1]}
     assert {m.id for m in state["messages"]} - shown == {m.id for m in hidden}
+
+
+def failing(_: list[BaseMessage]) -> str:
+    raise RuntimeError("500")
+
+
+def grow(node: CompactionNode) -> dict[str, Any]:
+    """A thread of short messages; every visit has to bring the view under the hard limit."""
+    state: dict[str, Any] = {"messages": [], "compaction": {}}
+    for n in range(30):
+        asked = HumanMessage(f"request {n}: " + "please look at the part " * 20, id=f"h{n}")
+        answer = AIMessage(f"answer {n}: " + "the part is fine " * 20, id=f"a{n}")
+        state["messages"] = [*state["messages"], asked, answer]
+        state |= node.invoke(state)
+        measured = node.measure(state)
+        assert measured.hard is not None
+        assert measured.tokens <= measured.hard
+    return state
+
+
+@pytest.mark.parametrize("window", [600, 800, 1_500])
+@pytest.mark.parametrize("summariser", [failing, ExtractiveSummarizer()])
+def test_in_a_small_window_every_view_ends_within_the_hard_limit(
+    summariser: Any, window: int
+) -> None:
+    assert grow(CompactionNode(summariser, context_window=window))["compaction"]["segments"]
+
+
+@pytest.mark.parametrize("budget", [1, 60, 100, 200])
+def test_a_small_digest_budget_is_refused_at_once_or_ends_no_run(budget: int) -> None:
+    try:
+        node = CompactionNode(failing, context_window=900, max_digest_tokens=budget)
+    except ConfigurationError:
+        assert budget < 100
+    else:
+        grow(node)

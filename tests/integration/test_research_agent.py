@@ -1,44 +1,26 @@
-"""The bundled agent, as a person runs it: a whole survey, a second run, a kill, a bad summariser.
-
-Its offline model stands for a real one, so the tests also hold it to what a real model knows: the
-messages of its view and nothing else.
-"""
+"""The bundled agent, as a person runs it: a survey, a second run, a kill, a bad summariser."""
 
 from __future__ import annotations
 
-import importlib
-import json
 import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import (
-    AIMessage,
-    BaseMessage,
-    HumanMessage,
-    ToolMessage,
-    convert_to_messages,
+
+from tests.integration.research import (
+    PROGRAM,
+    ROOT,
+    command,
+    research_agent,
+    survey,
+    thread,
+    write_small,
 )
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.sqlite import SqliteSaver
-from pytest_httpserver import HTTPServer
-from werkzeug import Request, Response
-
-from langgraph_compaction import ExtractiveSummarizer, model_view
-
-ROOT = Path(__file__).parents[2]
-PROGRAM = ROOT / "examples" / "research_agent.py"
-sys.path.insert(0, str(PROGRAM.parent))
-research_agent = importlib.import_module("research_agent")
-survey = importlib.import_module("survey")
-offline_model = importlib.import_module("offline_model")
-tools = importlib.import_module("tools")
 
 FOLD = re.compile(r"fold \d+  ([\d,]+) \S+ ([\d,]+) tokens")
 
@@ -56,130 +38,93 @@ def run(folder: Path, *options: str, **environment: str) -> subprocess.Completed
     )
 
 
-def thread(db: Path, *, history: bool = False) -> dict[str, Any]:
-    """The state of the thread in a database file, and its checkpoint's id.
-
-    With ``history`` also what the records of all its checkpoints say was folded twice.
-    """
-    with SqliteSaver.from_conn_string(str(db)) as saver:
-        graph, _ = survey.build(
-            offline_model.OfflineModel(),
-            ExtractiveSummarizer(),
-            tools.Workspace(ROOT, ["pyproject.toml"]),
-            window=16_000,
-            checkpointer=saver,
-        )
-        config = {"configurable": {"thread_id": "survey"}}
-        newest = graph.get_state(config)
-        state = {**newest.values, "id": newest.config["configurable"]["checkpoint_id"]}
-        if history:
-            ledger = survey.Ledger({})
-            for snapshot in reversed(list(graph.get_state_history(config))):
-                ledger.take(snapshot.values.get("compaction", {}))
-            state["twice"] = ledger.twice()
-        return state
-
-
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Fourteen files with a constant each, together several windows of 8,000 tokens."""
-    folder = tmp_path_factory.mktemp("small")
-    for number in range(1, 15):
-        filler = [f"# line {line} of module {number}: nothing to see" for line in range(150)]
-        filler[40] = f"LIMIT_{number:02} = {number * 7}"
-        (folder / f"module_{number:02}.py").write_text("\n".join(filler))
-    return folder
-
-
-@pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    """A survey of this repository."""
-    folder = tmp_path_factory.mktemp("own")
-    return folder, run(folder, "--offline")
+    return write_small(tmp_path_factory.mktemp("small"))
 
 
 def test_the_survey_of_this_repository_folds_often_and_answers_from_the_folded_part(
-    own: tuple[Path, subprocess.CompletedProcess[str]],
+    tmp_path: Path,
 ) -> None:
-    folder, done = own
+    done = run(tmp_path, "--offline")
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
     folds = [[int(n.replace(",", "")) for n in fold] for fold in FOLD.findall(done.stdout)]
     assert len(folds) >= 5
     assert all(after < before for before, after in folds)
     assert "the answer agrees with the files" in done.stdout
     assert "folded twice: 0" in done.stdout
-    assert re.search(r"Looked up twice +0 pages", done.stdout)
-    state = thread(folder / ".demo" / "research.sqlite")
+    assert "Looked up twice     0 pages" in done.stdout
+    state = thread(tmp_path / ".demo" / "research.sqlite")
     assert survey.remembered(state["messages"][:-1], state["compaction"]) >= 5
     assert survey.rereads(state["messages"]) == 0
-
-
-def test_without_a_terminal_it_prints_plain_lines_that_fit(
-    own: tuple[Path, subprocess.CompletedProcess[str]],
-) -> None:
-    _, done = own
+    # No terminal, 80 columns: plain lines that fit, and nothing on the error stream.
     assert "\x1b" not in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert done.stderr == ""
 
 
 def test_the_same_command_again_shows_the_answer_and_does_nothing(
-    own: tuple[Path, subprocess.CompletedProcess[str]],
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder, first = own
-    before = thread(folder / ".demo" / "research.sqlite")
-    again = run(folder, "--offline")
-    assert again.returncode == 0
-    assert "from checkpoint" in again.stdout
-    assert "0 model calls, 0 folds, 0 new summaries" in again.stdout
-    headline = next(line for line in first.stdout.splitlines() if "of them set" in line)
-    assert headline in again.stdout
-    assert thread(folder / ".demo" / "research.sqlite") == before
+    db = tmp_path / "threads.sqlite"
+    assert research_agent.main(command(small, db)) == 0
+    first = capsys.readouterr().out
+    before = thread(db)
+    assert research_agent.main(command(small, db)) == 0
+    again = capsys.readouterr().out
+    assert f"{len(before['messages'])} messages, folded up to" in again
+    assert "0 model calls, 0 folds, 0 new summaries" in again
+    headline = next(line for line in first.splitlines() if "of them set" in line)
+    assert headline in again
+    assert thread(db) == before
 
 
 def test_a_question_is_answered_from_the_thread(
     small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ["--offline", "--folder", str(small), "--window", "8000", "--db", str(tmp_path / "d")]
-    assert research_agent.main([*options, "--ask", "What is LIMIT_02?"]) == 0
+    db = tmp_path / "threads.sqlite"
+    assert research_agent.main(command(small, db, "--ask", "What is LIMIT_02?")) == 0
     shown = capsys.readouterr().out
     assert "LIMIT_02 is 14, set in module_02.py" in shown
     assert "1 model call, " in shown
-    assert research_agent.main([*options, "--ask", "Who won?"]) == 0
+    assert research_agent.main(command(small, db, "--ask", "Who won?")) == 0
     shown = capsys.readouterr().out
     assert "I find nothing about that" in shown
     assert "0 model calls, 0 folds, 0 new summaries" in shown
 
 
-def test_a_killed_run_goes_on_where_it_stopped(small: Path, tmp_path: Path) -> None:
-    options = ("--offline", "--folder", str(small), "--window", "8000")
+@pytest.mark.parametrize(
+    ("moment", "stop", "status"),
+    [(" +fold 2", signal.SIGKILL, -signal.SIGKILL), (" +9 ", signal.SIGINT, 130)],
+)
+def test_a_run_that_was_stopped_goes_on_where_it_was(
+    moment: str, stop: signal.Signals, status: int, small: Path, tmp_path: Path
+) -> None:
+    db = tmp_path / "threads.sqlite"
+    shown = 0
     with subprocess.Popen(
-        [sys.executable, PROGRAM, *options, "--slow"],
+        [sys.executable, PROGRAM, *command(small, db, "--slow")],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
         text=True,
     ) as process:
         assert process.stdout is not None
-        steps = 0
         for line in process.stdout:
-            steps += bool(re.match(r" {2,3}\d+ \w", line))
-            if "fold 2" in line:
-                process.send_signal(signal.SIGKILL)
+            shown += bool(re.match(r" {2,3}\d+ \w", line))
+            if re.match(moment, line):
+                process.send_signal(stop)
                 break
-    interrupted = thread(tmp_path / ".demo" / "research.sqlite")
-    assert steps <= len(interrupted["messages"])
-    assert (
-        not isinstance(interrupted["messages"][-1], AIMessage)
-        or interrupted["messages"][-1].tool_calls
-    )
-    done = run(tmp_path, *options)
+    assert process.returncode == status
+    interrupted = thread(db)["messages"]
+    assert sum(message.type == "ai" for message in interrupted) >= shown
+    done = run(tmp_path, *command(small, db))
     assert done.returncode == 0, done.stdout
-    assert f"{len(interrupted['messages'])} messages, folded up to position" in done.stdout
-    assert "folded twice: 0" in done.stdout
-    finished = thread(tmp_path / ".demo" / "research.sqlite", history=True)
-    kept = len(interrupted["messages"])
-    assert finished["messages"][:kept] == interrupted["messages"]
+    assert f"{len(interrupted)} messages, folded up to position" in " ".join(done.stdout.split())
+    finished = thread(db, history=True)
+    assert finished["messages"][: len(interrupted)] == interrupted
+    assert len(finished["messages"]) > len(interrupted)
     assert finished["twice"] == []
     assert survey.rereads(finished["messages"]) == 0
 
@@ -187,151 +132,12 @@ def test_a_killed_run_goes_on_where_it_stopped(small: Path, tmp_path: Path) -> N
 def test_the_agent_notices_a_digest_that_lost_the_facts(
     small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ["--offline", "--folder", str(small), "--window", "8000", "--db", str(tmp_path / "d")]
-    assert research_agent.main([*options, "--forgetful"]) == 1
+    db = tmp_path / "threads.sqlite"
+    assert research_agent.main(command(small, db, "--forgetful")) == 1
     shown = " ".join(capsys.readouterr().out.split())
     assert "I cannot go on. What I need is no longer in what I can see: finding 1 of 14" in shown
-    assert research_agent.main(options) == 1
-    assert research_agent.main([*options, "--fresh"]) == 0
-
-
-def surveyed(small: Path, summarizer: Any) -> list[BaseMessage]:
-    graph, _ = survey.build(
-        offline_model.OfflineModel(),
-        summarizer,
-        tools.Workspace(small),
-        window=8_000,
-        checkpointer=InMemorySaver(),
-    )
-    config = {"configurable": {"thread_id": "1"}, "recursion_limit": 500}
-    state = graph.invoke({"messages": [survey.opening(tools.Workspace(small))]}, config)
-    messages: list[BaseMessage] = state["messages"]
-    return messages
-
-
-class DropsOne(ExtractiveSummarizer):
-    """Loses the second finding whenever it sees it."""
-
-    def summarize(self, messages: Sequence[BaseMessage], **limits: Any) -> str:
-        return re.sub(r".*Finding 2:.*\n?", "", super().summarize(messages, **limits))
-
-
-def test_a_lost_finding_is_looked_up_again_and_counted(small: Path) -> None:
-    messages = surveyed(small, DropsOne())
-    again = [m.text for m in messages if "I cannot see finding 2" in m.text]
-    assert len(again) == 1
-    assert survey.rereads(messages) >= 1
-    assert list(survey.mistakes(messages[-1].text, tools.Workspace(small))) == []
-
-
-def test_without_the_task_the_model_stops() -> None:
-    reply = offline_model.OfflineModel().invoke([HumanMessage("Hello"), AIMessage("Hello.")])
-    assert reply.response_metadata["lost"] == ["the task"]
-
-
-def test_the_model_decides_from_its_messages_alone(small: Path) -> None:
-    messages = surveyed(small, ExtractiveSummarizer())
-    model = offline_model.OfflineModel()
-    end = next(at for at, m in enumerate(messages) if "search_text" in str(m.additional_kwargs)
-               or (isinstance(m, AIMessage) and m.tool_calls
-                   and m.tool_calls[0]["name"] == "search_text"))  # fmt: skip
-    view = list(messages[:end])
-    first, second = model.invoke(view), offline_model.OfflineModel().invoke(view)
-    assert (first.text, first.tool_calls) == (second.text, second.tool_calls)
-    assert first.tool_calls[0]["name"] == "search_text"
-    gone = next(at for at, m in enumerate(view) if "Finding 3:" in m.text)
-    view[gone] = AIMessage("I go on.", tool_calls=view[gone].tool_calls)
-    assert "I cannot see finding 3 of 14" in model.invoke(view).text
-
-
-# ---- a server that speaks chat completions
-
-
-def completion(message: AIMessage) -> dict[str, Any]:
-    calls = [
-        {
-            "id": call["id"],
-            "type": "function",
-            "function": {"name": call["name"], "arguments": json.dumps(call["args"])},
-        }
-        for call in message.tool_calls
-    ]
-    return {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 0,
-        "model": "scripted",
-        "choices": [
-            {
-                "index": 0,
-                "finish_reason": "tool_calls" if calls else "stop",
-                "message": {"role": "assistant", "content": message.text}
-                | ({"tool_calls": calls} if calls else {}),
-            }
-        ],
-        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
-    }
-
-
-@pytest.fixture
-def server(httpserver: HTTPServer) -> tuple[str, list[dict[str, Any]]]:
-    """Its address and what it was asked. With tools it acts as the agent, without as summariser."""
-    asked: list[dict[str, Any]] = []
-
-    def answer(request: Request) -> Response:
-        body = request.get_json()
-        asked.append(body)
-        if "tools" in body:
-            reply = offline_model.OfflineModel().invoke(convert_to_messages(body["messages"]))
-        else:
-            given = body["messages"][1]["content"].partition("\n<transcript>\n")
-            text = (given[2] or given[0]).partition("</transcript>")[0]
-            found = re.findall(r"Finding \d+: .*?\)\.|The folder has .*? lines\.", text)
-            bullets = "\n".join(f"- {one}" for one in dict.fromkeys(found))
-            reply = AIMessage(
-                f"## Goal\nA survey of constants.\n## Findings\n{bullets}\n"
-                "## State now\nUnder way.\n## Next step\nThe next file."
-            )
-        return Response(json.dumps(completion(reply)), content_type="application/json")
-
-    httpserver.expect_request("/v1/chat/completions").respond_with_handler(answer)
-    return httpserver.url_for("/v1"), asked
-
-
-def test_the_same_graph_runs_on_chatopenai_with_digests_by_another_model(
-    small: Path,
-    tmp_path: Path,
-    server: tuple[str, list[dict[str, Any]]],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    url, asked = server
-    db = tmp_path / "threads.sqlite"
-    status = research_agent.main(
-        ["--base-url", url, "--model", "worker", "--summary-model", "writer", "--window", "8000",
-         "--folder", str(small), "--db", str(db)]
-    )  # fmt: skip
-    shown = capsys.readouterr().out
-    assert status == 0, shown
-    assert "the answer agrees with the files" in shown, shown
-    state = thread(db, history=True)
-    assert {body["model"] for body in asked if "tools" in body} == {"worker"}
-    summaries = [body for body in asked if "tools" not in body]
-    assert {body["model"] for body in summaries} == {"writer"}
-    assert {one["model"] for one in state["compaction"]["segments"]} == {"writer"}
-    assert survey.DIGEST_INSTRUCTIONS in summaries[0]["messages"][0]["content"]
-    assert state["twice"] == []
-    assert any(m.id == "summarization" for m in model_view(state))
-    assert any(isinstance(m, ToolMessage) for m in state["messages"])
-
-
-def test_a_server_that_is_down_is_reported_and_the_thread_kept(
-    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    db = tmp_path / "threads.sqlite"
-    options = ["--folder", str(small), "--db", str(db)]
-    assert research_agent.main([*options, "--base-url", "http://127.0.0.1:9/v1"]) == 1
-    assert "the same command goes on" in capsys.readouterr().err
-    assert research_agent.main([*options, "--offline"]) == 0
+    assert research_agent.main(command(small, db)) == 1
+    assert research_agent.main(command(small, db, "--fresh")) == 0
 
 
 # ---- what cannot work
@@ -369,11 +175,11 @@ def test_a_thread_is_not_continued_over_another_folder(
     other = tmp_path / "other"
     other.mkdir()
     (other / "a.py").write_text("LIMIT = 3\n")
-    options = ["--offline", "--db", str(tmp_path / "threads.sqlite"), "--folder"]
-    assert research_agent.main([*options, str(other)]) == 0
-    assert research_agent.main([*options, str(small)]) == 2
+    db = tmp_path / "threads.sqlite"
+    assert research_agent.main(command(other, db)) == 0
+    assert research_agent.main(command(small, db)) == 2
     assert "start anew with --fresh" in capsys.readouterr().err
-    assert research_agent.main([*options, str(small), "--fresh"]) == 0
+    assert research_agent.main(command(small, db, "--fresh")) == 0
 
 
 def test_the_ledger_counts_what_was_folded_twice() -> None:

@@ -71,7 +71,9 @@ def test_an_estimate_is_never_far_off(text: str) -> None:
 
 
 @given(written, st.data())
-def test_two_cuts_change_the_estimate_by_three_tokens_at_most(text: str, data: st.DataObject) -> None:
+def test_two_cuts_change_the_estimate_by_three_tokens_at_most(
+    text: str, data: st.DataObject
+) -> None:
     start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(text))] * 2)))
     parts = text[:start], text[start:end], text[end:]
     assert abs(sum(map(estimate_tokens, parts)) - estimate_tokens(text)) <= 3

@@ -103,7 +103,7 @@ def test_where_the_tokenizer_gives_up_the_estimate_counts(monkeypatch: pytest.Mo
                 raise ValueError("regex stack")
             return [0] * 7
 
-    monkeypatch.setitem(vocabulary._loaded, "o200k_base", GivesUp())  # type: ignore[arg-type]
+    monkeypatch.setitem(vocabulary._loaded, "o200k_base", GivesUp())
     spaces = " " * vocabulary.CHUNK_CHARACTERS
     counter = token_counter()
     assert counter.text(spaces + "rest") == estimate_tokens(spaces) + 7
@@ -131,7 +131,7 @@ def test_messages_add_up() -> None:
 
 
 ARGUMENTS = {"path": "/srv/app/tax.py", "lines": [41, 47], "note": WORDS}
-CALL = {"name": "read_file", "args": ARGUMENTS, "id": "call_1"}
+CALL: Any = {"name": "read_file", "args": ARGUMENTS, "id": "call_1"}
 CALLED = 9 + tokens("read_file", json.dumps(ARGUMENTS))
 
 
@@ -173,7 +173,7 @@ def test_another_call_in_the_content_counts_too() -> None:
 
 def test_the_deltas_of_a_streamed_call_count_once() -> None:
     delta = {"type": "input_json_delta", "partial_json": json.dumps(ARGUMENTS), "index": 1}
-    chunk = {"name": "read_file", "args": json.dumps(ARGUMENTS), "id": "call_1", "index": 1}
+    chunk: Any = {"name": "read_file", "args": json.dumps(ARGUMENTS), "id": "call_1", "index": 1}
     message = AIMessageChunk(content=[delta], tool_call_chunks=[chunk])
     assert message.tool_calls
     assert COUNTER.message(message) == FRAMING + CALLED
@@ -195,7 +195,7 @@ def test_calls_in_additional_kwargs_count_where_nothing_else_has_them(key: str) 
     message = AIMessage(content="")
     message.additional_kwargs = {key: extra[key]}
     assert COUNTER.message(message) == FRAMING + CALLED
-    message.tool_calls = [CALL]  # type: ignore[list-item]
+    message.tool_calls = [CALL]
     assert COUNTER.message(message) == FRAMING + CALLED
 
 
@@ -208,7 +208,7 @@ def test_a_result_counts_without_its_id() -> None:
 
 def test_reported_usage_is_not_used() -> None:
     usage = {"input_tokens": 9_000, "output_tokens": 900, "total_tokens": 9_900}
-    message = AIMessage(WORDS, usage_metadata=usage)  # type: ignore[arg-type]
+    message = AIMessage(WORDS, usage_metadata=usage)
     assert COUNTER.message(message) == FRAMING + tokens(WORDS)
 
 
@@ -411,7 +411,7 @@ CHANGES: list[tuple[str, Callable[[AIMessage], object]]] = [
     ("name", lambda m: setattr(m, "name", "bob")),
     ("arguments in place", lambda m: m.tool_calls[0]["args"].update(path="/another/path")),
     ("nested arguments", lambda m: m.tool_calls[0]["args"]["deep"].append(WORDS)),
-    ("tool name", lambda m: m.tool_calls[0].update(name="another_tool")),
+    ("tool name", lambda m: m.tool_calls[0].update({"name": "another_tool"})),
     ("no calls", lambda m: setattr(m, "tool_calls", [])),
     (
         "invalid calls",

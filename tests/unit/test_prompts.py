@@ -129,7 +129,7 @@ def test_the_digest_so_far_is_context_and_stands_first() -> None:
     assert DIGEST_FENCE not in body(request(previous=""))
 
 
-@pytest.mark.parametrize("max_tokens", [40, 400, 4_000])
+@pytest.mark.parametrize("max_tokens", [20, 40, 400, 4_000])
 def test_less_is_asked_for_than_is_allowed(max_tokens: int) -> None:
     found = re.search(r"in at most (\d+) tokens", body(request(max_tokens=max_tokens)))
     assert found is not None
