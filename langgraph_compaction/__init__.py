@@ -18,11 +18,10 @@ from langgraph_compaction.errors import (
 )
 from langgraph_compaction.node import CompactionNode, Measurement
 from langgraph_compaction.plan.pins import pin
+from langgraph_compaction.record import CompactionRecord, DigestSegment
 from langgraph_compaction.settings import CompactionSettings
 from langgraph_compaction.state import (
-    CompactionRecord,
     CompactionState,
-    DigestSegment,
     merge_compaction,
     merge_messages,
     merge_settings,

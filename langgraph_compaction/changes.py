@@ -8,17 +8,15 @@ from typing import Any
 from langchain_core.messages import BaseMessage, RemoveMessage
 
 from langgraph_compaction.errors import ConfigurationError
-from langgraph_compaction.state import (
-    COMPACTION_KEY,
-    MESSAGES_KEY,
+from langgraph_compaction.record import (
     RECORD_VERSION,
     CompactionRecord,
     DigestSegment,
     Render,
     message_key,
-    read_state,
     segment_tokens,
 )
+from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, read_state
 from langgraph_compaction.view.anchors import Anchor, fingerprint, locate
 
 
@@ -154,8 +152,8 @@ def restore(
     number = _segment_number(segments, segment)
     if record.get("pruned"):
         raise ConfigurationError(
-            "restore: the covered messages of this thread were pruned from its state. Use the "
-            "recall tool to read them, or forget() to drop the digest."
+            "restore: the covered messages of this thread were pruned from its state, so that "
+            "there is nothing to show. forget() drops the digest."
         )
     left, dropped = segments[:number], segments[number:]
     if not left:

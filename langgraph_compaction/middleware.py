@@ -14,12 +14,8 @@ from typing_extensions import TypedDict, override
 
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.node import CompactionNode
-from langgraph_compaction.state import (
-    COMPACTION_KEY,
-    MESSAGES_KEY,
-    CompactionRecord,
-    merge_compaction,
-)
+from langgraph_compaction.record import CompactionRecord
+from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, merge_compaction
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse

@@ -9,10 +9,13 @@ from typing import Any
 from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from langgraph_compaction.engine import Visit, compaction_steps
+from langgraph_compaction.engine import compaction_steps
+from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.plan.counting import TokenCounter, token_counter
 from langgraph_compaction.plan.decision import Decision, decide
+from langgraph_compaction.record import CompactionRecord
+from langgraph_compaction.resolving import resolved
 from langgraph_compaction.run.drivers import adrive, drive
 from langgraph_compaction.run.models import (
     Tier,
@@ -23,7 +26,7 @@ from langgraph_compaction.run.models import (
 )
 from langgraph_compaction.run.reporting import reporter, summary_config
 from langgraph_compaction.settings import CompactionSettings
-from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, CompactionRecord, read_state
+from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, read_state
 from langgraph_compaction.view import lay_out
 
 Update = dict[str, Any]
@@ -113,7 +116,7 @@ class CompactionNode(Runnable[Any, Update]):
         if isinstance(agent_model, str):
             agent_model = named_model(agent_model)
         window, max_output = model_limits(agent_model)
-        self._policy = self.settings.policy(window=window, max_output=max_output)
+        self._policy = resolved(self.settings, window=window, max_output=max_output)
         self._counter = _counter(token_counter, agent_model)
         self._tiers: list[Tier] = tiers_of(model, count=self._counter.text)
 

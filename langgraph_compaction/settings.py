@@ -1,4 +1,4 @@
-"""The settings of compaction: plain values, checked once and resolved to the numbers of a visit."""
+"""The settings of compaction: plain values, checked once."""
 
 from __future__ import annotations
 
@@ -11,43 +11,13 @@ from langchain_core.messages import BaseMessage
 
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.plan.pins import pin_rule
-from langgraph_compaction.plan.policy import Policy
-from langgraph_compaction.plan.triggers import (
-    Clause,
-    Condition,
-    count_threshold,
-    parse_keep,
-    parse_trigger,
-    threshold,
-    token_threshold,
-)
-from langgraph_compaction.state import Render
+from langgraph_compaction.plan.triggers import parse_keep, parse_trigger
 
 DEFAULT_TRIGGER = [("fraction", 0.8), ("tokens", 200_000)]
 """80% of the window is where LangChain's and stagewise's users fold; beyond 200,000 tokens models
 lose the thread whatever their window (stagewise's limit, too)."""
-KEEP_TOKENS = 40_000
-"""Tokens of recent messages that "auto" keeps at most (stagewise's limit)."""
-KEEP_SHARE = 0.25
-"""Share of the trigger that "auto" keeps: 0.2 of the window at the default trigger."""
-MIN_KEEP = 6
-"""Messages that stay by default where keep is given in tokens."""
-TARGET_SHARE = 0.6
-"""Share of the trigger that a fold has to come down to by default."""
-RESERVE_TOKENS = 20_000
-RESERVE_SHARE = 0.1
-"""By default the smaller of the two (of the window) and the model's maximum output is reserved."""
-DIGEST_TOKENS = 16_000
-DIGEST_SHARE = 0.1
-"""By default the digest may have the smaller of the two (of the window)."""
-DIGEST_FLOOR = 1_000
-DIGEST_FLOOR_SHARE = 0.25
-"""In a small window a tenth holds no record worth having: the digest may have the smaller of these
-two in any case."""
-MIN_FOLD_TOKENS = 500
 MIN_FOLD_SHARE = 0.1
-"""A span is worth a model call from 500 tokens on (from a tenth of the window, if that is less)
-and from a tenth of the view on."""
+"""A span is worth a model call from a tenth of the view on: a fold breaks the cached prefix."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,19 +124,6 @@ class CompactionSettings:
         """
         return replace(self, **_known(type(self), values))
 
-    def policy(self, *, window: int | None = None, max_output: int | None = None) -> Policy:
-        """Resolve the settings against a model.
-
-        Args:
-            window: tokens of the agent model's context window, if the settings name none.
-            max_output: tokens that the agent's model writes at most, None where unknown.
-
-        Raises:
-            ConfigurationError: a fraction or ``reserve_tokens`` needs a window and there is none;
-                or the values contradict each other.
-        """
-        return _resolved(self, self.context_window or window, max_output)
-
 
 _WHOLE_NUMBERS: dict[str, int] = {
     "min_keep": 0,
@@ -212,154 +169,3 @@ def _check_whole(name: str, value: Any, least: int) -> None:
 def _check_share(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
         raise ConfigurationError(f"{name}: {value!r} has to be a share from 0 up to, below, 1.")
-
-
-def _resolved(settings: CompactionSettings, window: int | None, max_output: int | None) -> Policy:
-    clauses = parse_trigger(settings.trigger)
-    if settings.trigger == CompactionSettings.trigger and window is None:
-        raise ConfigurationError(
-            f"trigger: the default {DEFAULT_TRIGGER!r} needs the context window of the agent's "
-            "model. Pass agent_model= (a model whose profile is known) or context_window=, or "
-            'give the trigger in tokens, such as trigger=("tokens", 100_000).'
-        )
-    _need_window("trigger", settings.trigger, [c for clause in clauses for c in clause], window)
-    soft = token_threshold(clauses, window)
-    hard = _hard(settings, window, max_output)
-    if soft is not None and hard is not None and soft >= hard:
-        raise ConfigurationError(
-            f"trigger: {settings.trigger!r} fires at {soft} tokens, but a view may have at most "
-            f"{hard} (a window of {window} tokens less reserve_tokens). Lower the trigger, or "
-            "lower reserve_tokens."
-        )
-    keep_tokens, keep_messages, fold_all = _keep(settings, clauses, soft, window)
-    if settings.min_keep == "auto":
-        min_keep = 0 if keep_messages is not None else MIN_KEEP
-    else:
-        min_keep = settings.min_keep
-    target = _target(settings, soft, keep_tokens)
-    render: Render = {"role": settings.digest_role}
-    if settings.digest_header is not None:
-        render["heading"] = settings.digest_header
-    if settings.digest_footer is not None:
-        render["end"] = settings.digest_footer
-    if hard is not None:
-        # As many characters as tokens fit: even the densest text (a token a character) leaves the
-        # call group within the window, and ordinary text is far from it.
-        render["result_chars"] = hard
-    return Policy(
-        clauses=clauses,
-        window=window,
-        soft=soft,
-        hard=hard,
-        target=target,
-        keep_tokens=keep_tokens,
-        keep_messages=keep_messages,
-        fold_all=fold_all,
-        min_keep=min_keep,
-        min_fold_tokens=_min_fold(settings, window),
-        min_fold_share=settings.min_fold_share,
-        segment_share=settings.segment_share,
-        min_segment=settings.min_segment_tokens,
-        max_segment=settings.max_segment_tokens,
-        max_digest=_max_digest(settings, window),
-        overhead=settings.overhead_tokens,
-        task=settings.task,
-        pinned=pin_rule(settings.pinned),
-        render=render,
-        clamp_chars=settings.result_chars,
-        prompt=settings.prompt,
-        instructions=settings.instructions,
-    )
-
-
-def _need_window(
-    parameter: str, value: Any, conditions: Sequence[Condition], window: int | None
-) -> None:
-    if window is None and any(condition.kind == "fraction" for condition in conditions):
-        raise ConfigurationError(
-            f"{parameter}: {value!r} is a fraction of the context window, which is not known. "
-            "Pass agent_model= (a model whose profile is known) or context_window=, or give "
-            f"{parameter} in tokens."
-        )
-
-
-def _hard(settings: CompactionSettings, window: int | None, max_output: int | None) -> int | None:
-    if window is None:
-        if settings.reserve_tokens != "auto":
-            raise ConfigurationError(
-                f"reserve_tokens: {settings.reserve_tokens!r} is a part of the context window, "
-                "which is not known. Pass agent_model= (a model whose profile is known) or "
-                "context_window=."
-            )
-        return None
-    if isinstance(settings.reserve_tokens, int):
-        reserve = settings.reserve_tokens
-    else:
-        known = [RESERVE_TOKENS, int(window * RESERVE_SHARE)]
-        reserve = min([*known, max_output] if max_output else known)
-    if reserve + settings.overhead_tokens >= window:
-        raise ConfigurationError(
-            f"reserve_tokens: {reserve} and overhead_tokens: {settings.overhead_tokens} together "
-            f"leave nothing of a window of {window} tokens. Lower them, or use a larger window."
-        )
-    return window - reserve
-
-
-def _keep(
-    settings: CompactionSettings,
-    clauses: Sequence[Clause],
-    soft: int | None,
-    window: int | None,
-) -> tuple[int | None, int | None, bool]:
-    """Tokens to keep, messages to keep, and whether everything else folds."""
-    least = count_threshold(clauses, "messages")
-    steps = count_threshold(clauses, "steps")
-    if settings.keep == "auto":
-        tokens = KEEP_TOKENS if soft is None else min(KEEP_TOKENS, int(soft * KEEP_SHARE))
-        # A step is about two messages: an AI message and its result.
-        counts = [n // 4 for n in (least, 2 * steps if steps else None) if n]
-        return tokens, min(counts) if counts else None, False
-    conditions = parse_keep(settings.keep)
-    _need_window("keep", settings.keep, conditions, window)
-    sizes = [int(threshold(c, window)) for c in conditions if c.kind in {"fraction", "tokens"}]
-    numbers = [int(c.value) for c in conditions if c.kind == "messages"]
-    keep_tokens = min(sizes) if sizes else None
-    keep_messages = min(numbers) if numbers else None
-    if soft is not None and keep_tokens is not None and keep_tokens >= soft:
-        raise ConfigurationError(
-            f"keep: {settings.keep!r} keeps {keep_tokens} tokens, but the trigger fires at {soft}: "
-            "folding would never get below it. Keep less than the trigger."
-        )
-    if least is not None and keep_messages is not None and keep_messages >= least:
-        raise ConfigurationError(
-            f"keep: {settings.keep!r} keeps {keep_messages} messages, but the trigger fires at "
-            f"{least}: folding would never get below it. Keep less than the trigger."
-        )
-    return keep_tokens, keep_messages, keep_messages == 0
-
-
-def _target(settings: CompactionSettings, soft: int | None, keep_tokens: int | None) -> int | None:
-    if settings.target != "auto":
-        if settings.target is not None and soft is not None and settings.target >= soft:
-            raise ConfigurationError(
-                f"target: {settings.target} tokens is not below the trigger, which fires at {soft}."
-            )
-        return settings.target
-    if soft is None:
-        return None
-    return max(int(soft * TARGET_SHARE), min(keep_tokens or 0, soft - 1))
-
-
-def _min_fold(settings: CompactionSettings, window: int | None) -> int:
-    if settings.min_fold_tokens != "auto":
-        return settings.min_fold_tokens
-    return MIN_FOLD_TOKENS if window is None else min(MIN_FOLD_TOKENS, window // 10)
-
-
-def _max_digest(settings: CompactionSettings, window: int | None) -> int:
-    if settings.max_digest_tokens != "auto":
-        return settings.max_digest_tokens
-    if window is None:
-        return DIGEST_TOKENS
-    floor = min(DIGEST_FLOOR, int(window * DIGEST_FLOOR_SHARE))
-    return max(1, min(DIGEST_TOKENS, max(int(window * DIGEST_SHARE), floor)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from langgraph_compaction.state import DigestSegment, segment_tokens
+from langgraph_compaction.record import DigestSegment, segment_tokens
 
 CONDENSED_SHARE = 0.5
 """Tokens of a condensed segment as a share of what it replaces, at most."""
@@ -27,7 +27,7 @@ def seal(
     absorbed_ids: Sequence[str] = (),
 ) -> DigestSegment:
     """A segment of level 0; ``quoted`` is the user's newest message, word for word."""
-    heading = f"# Messages {first_index} to {last_index} (through step {step})"
+    heading = f"# Messages {first_index} to {last_index} (folded after step {step})"
     parts = [heading, text]
     if quoted is not None:
         parts.append(f"The user's newest message here, word for word:\n{quoted}")

@@ -70,7 +70,8 @@ class Reply:
         text: its text blocks, joined; reasoning is not part of it.
         finish_reason: why the model stopped, as the provider names it; None: not said.
         called_tools: whether the answer calls tools.
-        verbatim: whether the text consists of extracts by design, so that echoing is no fault.
+        verbatim: whether the text consists of extracts by design, so that an echo of the source,
+            or of its repetitions, is no fault.
     """
 
     text: str
@@ -174,9 +175,13 @@ def _inner_fault(
         return "JSON instead of text"
     if _REFUSAL.match(text.replace("\u2019", "'")):
         return "a refusal or a question back"
+    return None if reply.verbatim else _repetition(text, source, previous)
+
+
+def _repetition(text: str, source: Sequence[str], previous: Sequence[str]) -> str | None:
     if _loops(text):
         return "repeats itself"
-    if not reply.verbatim and (_copied(text, source) or _copied(text, previous)):
+    if _copied(text, source) or _copied(text, previous):
         return "an echo of what it was given"
     return None
 

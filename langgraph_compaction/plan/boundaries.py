@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage
 
 from langgraph_compaction.plan.pins import first_human, newest_human, protected
 from langgraph_compaction.plan.policy import Policy
-from langgraph_compaction.state import message_key
+from langgraph_compaction.record import message_key
 from langgraph_compaction.view import Layout
 from langgraph_compaction.view.pairing import Group, first_open, groups
 

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langgraph_compaction.plan.boundaries import Span, choose_span
 from langgraph_compaction.plan.policy import Policy
 from langgraph_compaction.plan.triggers import Usage, fired
-from langgraph_compaction.state import CompactionRecord
+from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.view import Layout, lay_out
 
 LEAST_SPAN = 50

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 
-from langgraph_compaction.state import Render
+from langgraph_compaction.record import Render
 from langgraph_compaction.view.clipping import SHORTEST, text_size
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 from langchain_core.messages import BaseMessage
 
 from langgraph_compaction.plan.triggers import Clause
-from langgraph_compaction.state import Render
+from langgraph_compaction.record import Render
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

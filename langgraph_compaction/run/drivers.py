@@ -9,10 +9,10 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 
 from langgraph_compaction.digest.verifying import Reply
-from langgraph_compaction.effects import CallFailed, CallModel, Emit
 from langgraph_compaction.engine import Steps
+from langgraph_compaction.engine.effects import CallFailed, CallModel, Emit
+from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.run.models import Tier
-from langgraph_compaction.state import CompactionRecord
 
 EmitFunction = Callable[[dict[str, Any]], None]
 

@@ -14,7 +14,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
 from langgraph_compaction.digest.extractive import ExtractiveSummarizer
 from langgraph_compaction.digest.verifying import Reply
-from langgraph_compaction.effects import Described, SummaryRequest, TierInfo
+from langgraph_compaction.engine.effects import Described, SummaryRequest, TierInfo
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.view.blocks import visible_text
 

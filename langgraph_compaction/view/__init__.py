@@ -13,14 +13,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
-from langgraph_compaction.state import (
-    COMPACTION_KEY,
-    MESSAGES_KEY,
-    CompactionRecord,
-    Render,
-    message_key,
-    read_state,
-)
+from langgraph_compaction.record import CompactionRecord, Render, message_key
+from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, read_state
 from langgraph_compaction.view.anchors import Anchor, locate
 from langgraph_compaction.view.clipping import clipped_group
 from langgraph_compaction.view.digest import DIGEST_MARK, digest_text, with_digest

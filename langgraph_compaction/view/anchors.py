@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from langchain_core.messages import BaseMessage
 
-from langgraph_compaction.state import CompactionRecord, message_key
+from langgraph_compaction.record import CompactionRecord, message_key
 
 
 @dataclass(frozen=True, slots=True)

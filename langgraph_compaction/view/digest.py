@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from langchain_core.messages import BaseMessage, SystemMessage
 
-from langgraph_compaction.state import CompactionRecord, Render
+from langgraph_compaction.record import CompactionRecord, Render
 
 DIGEST_MARK = "summarization"
 """Id of the digest's message, and its ``additional_kwargs["lc_source"]``: the mark that

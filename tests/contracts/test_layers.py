@@ -18,14 +18,14 @@ SOURCE = Path(__file__).parents[2] / PACKAGE
 # From the lowest to the highest. Parts of one layer do not know each other...
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
+    ("record",),
     ("state",),
     ("view",),
     ("changes",),
     ("plan", "digest"),
     ("settings",),
+    ("resolving",),
     ("presets",),
-    ("effects",),
-    ("writing",),
     ("engine",),
     ("run",),
     ("node", "middleware", "recall", "overflow"),

@@ -20,7 +20,7 @@ from langgraph_compaction import (
     errors,
     middleware,
 )
-from langgraph_compaction.state import Render
+from langgraph_compaction.record import Render
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"

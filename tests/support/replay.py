@@ -19,7 +19,7 @@ from langchain_core.messages import (
 
 from langgraph_compaction import BudgetError, CompactionNode, merge_compaction, model_view
 from langgraph_compaction.digest.rendering import message_text
-from langgraph_compaction.state import message_key
+from langgraph_compaction.record import message_key
 from langgraph_compaction.view.pairing import groups
 
 

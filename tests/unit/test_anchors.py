@@ -18,7 +18,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from langgraph_compaction.changes import advanced, revised
-from langgraph_compaction.state import CompactionRecord, DigestSegment
+from langgraph_compaction.record import CompactionRecord, DigestSegment
 from langgraph_compaction.view import build_view
 from langgraph_compaction.view.anchors import NOTHING, locate
 

@@ -32,7 +32,7 @@ from langgraph_compaction import (
     restore,
 )
 from langgraph_compaction.changes import advanced, revised
-from langgraph_compaction.state import CompactionRecord, DigestSegment, message_key
+from langgraph_compaction.record import CompactionRecord, DigestSegment, message_key
 from langgraph_compaction.view.anchors import locate
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}

@@ -22,7 +22,7 @@ from langgraph_compaction.digest.segments import (
     seal,
 )
 from langgraph_compaction.settings import CompactionSettings
-from langgraph_compaction.state import DigestSegment, checked_record
+from langgraph_compaction.record import DigestSegment, checked_record
 
 
 def sealed(text: str, first: int, last: int, **more: Any) -> DigestSegment:

@@ -23,7 +23,7 @@ from langgraph_compaction import (
     merge_messages,
     merge_settings,
 )
-from langgraph_compaction.state import RECORD_VERSION, checked_record
+from langgraph_compaction.record import RECORD_VERSION, checked_record
 
 H = HumanMessage("Check the build.", id="h")
 A = AIMessage("It is green.", id="a")

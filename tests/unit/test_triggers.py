@@ -25,7 +25,7 @@ from langgraph_compaction.plan.triggers import (
     token_threshold,
 )
 from langgraph_compaction.settings import CompactionSettings
-from langgraph_compaction.state import CompactionRecord
+from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.view.clipping import text_size
 
 T4K = Condition("tokens", 4_000)

@@ -21,7 +21,7 @@ from langchain_core.messages import (
 )
 
 from langgraph_compaction import RecordError, model_view
-from langgraph_compaction.state import CompactionRecord, message_key
+from langgraph_compaction.record import CompactionRecord, message_key
 from langgraph_compaction.view import DIGEST_MARK, build_view, lay_out
 from langgraph_compaction.view.digest import END, HEADING
 from tests.support.histories import histories, well_formed_histories

@@ -9,7 +9,7 @@ from langgraph_compaction.digest.parts import CONTEXT_SHARE, context, pieces, ro
 from langgraph_compaction.digest.prompts import repair_request, summary_request, system_prompt
 from langgraph_compaction.digest.source import Source
 from langgraph_compaction.digest.verifying import Verdict, verify
-from langgraph_compaction.effects import (
+from langgraph_compaction.engine.effects import (
     CallFailed,
     CallModel,
     Effect,

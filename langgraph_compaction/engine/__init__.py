@@ -1,0 +1,81 @@
+"""One step of compaction as a generator of effects: no I/O here, and nothing written twice.
+
+    decide → fold the span, part by part → condense the chain → fit the hard limit → the new record
+
+The generator yields what has to be done (`CallModel`, `Emit`) and is sent the outcome. A
+synchronous and an asynchronous driver (`run.drivers`) perform it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from langgraph_compaction.changes import revised
+from langgraph_compaction.engine.effects import Effect, Emit
+from langgraph_compaction.engine.folding import condensed, folded
+from langgraph_compaction.engine.limits import fitted, relaxed
+from langgraph_compaction.engine.visit import Visit
+from langgraph_compaction.engine.writing import Writer
+from langgraph_compaction.plan.decision import decide
+from langgraph_compaction.record import CompactionRecord, segment_tokens
+
+Steps = Generator[Effect, object, CompactionRecord | None]
+
+
+def compaction_steps(visit: Visit) -> Steps:
+    """Look at a thread once and do what is needed.
+
+    Returns:
+        The new record, or None where nothing changed.
+
+    Raises:
+        BudgetError: what must stay does not fit the window, even clipped.
+    """
+    decision = decide(visit.messages, visit.record, visit.policy, visit.counter)
+    if decision.action == "none":
+        return None
+    facts = {
+        "need": decision.need,
+        "reason": decision.reason,
+        "tokens_before": decision.usage.tokens,
+    }
+    if decision.action == "skip":
+        yield Emit({"type": "compaction.skipped", **facts})
+        return None
+    yield Emit({"type": "compaction.started", **facts})
+    policy = visit.policy
+    tiers = [tier.info for tier in visit.tiers]
+    writer = Writer(tiers, visit.counter.text, policy.prompt, policy.instructions)
+    urgent = decision.need == "hard"
+    record = visit.record
+    if decision.span is not None:
+        record = yield from folded(visit, decision, decision.span, writer, urgent=urgent)
+        record = yield from condensed(visit, record, writer, urgent=urgent)
+        record = relaxed(visit, record)
+    record = yield from fitted(visit, record, facts)
+    if writer.exhausted:
+        reason = "no tier wrote an acceptable digest" + (
+            "; extracts stand in for it" if urgent else "; the span stays as it was"
+        )
+        failures = list(writer.failures)
+        yield Emit({"type": "compaction.failed", **facts, "reason": reason, "failures": failures})
+    if record is visit.record:
+        return None
+    yield Emit({"type": "compaction.completed", **facts, **_outcome(visit, record, writer)})
+    return revised(record)
+
+
+def _outcome(visit: Visit, record: CompactionRecord, writer: Writer) -> dict[str, Any]:
+    segments = record.get("segments", [])
+    before = visit.record.get("last_summarized_index", -1)
+    last = record.get("last_summarized_index", -1)
+    return {
+        "tokens_after": visit.size(visit.layout(record)),
+        "first_index": before + 1 if last > before else None,
+        "last_index": last if last > before else None,
+        "segments": len(segments),
+        "digest_tokens": sum(map(segment_tokens, segments)),
+        "model": segments[-1].get("model") if segments else None,
+        "calls": writer.calls,
+    }

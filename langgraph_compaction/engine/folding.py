@@ -1,0 +1,173 @@
+"""Folding a span into segments, part by part, and condensing the chain over its budget."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+from langgraph_compaction.changes import advanced
+from langgraph_compaction.digest.extractive import ExtractiveSummarizer
+from langgraph_compaction.digest.parts import pack
+from langgraph_compaction.digest.rendering import message_text
+from langgraph_compaction.digest.segments import condensed_cap, joined, neighbours, seal
+from langgraph_compaction.digest.source import Source, render_group, render_segments
+from langgraph_compaction.engine.effects import Effect
+from langgraph_compaction.engine.visit import Visit
+from langgraph_compaction.engine.writing import Writer
+from langgraph_compaction.plan.boundaries import Span
+from langgraph_compaction.plan.decision import Counter, Decision
+from langgraph_compaction.record import (
+    CompactionRecord,
+    DigestSegment,
+    Render,
+    message_key,
+    segment_tokens,
+)
+from langgraph_compaction.view.pairing import groups
+
+FALLBACK = ExtractiveSummarizer()
+"""Writes the segment where the view exceeds the hard limit and every tier failed."""
+FALLBACK_NAME = "extractive"
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A piece of the span that becomes one segment.
+
+    Attributes:
+        folded: indexes of its messages, ascending.
+        chunks: its groups as the summariser reads them.
+        stop: index after the last message that is covered once it is folded.
+    """
+
+    folded: Sequence[int]
+    chunks: Sequence[str]
+    stop: int
+
+
+def folded(
+    visit: Visit, decision: Decision, span: Span, writer: Writer, *, urgent: bool
+) -> Generator[Effect, object, CompactionRecord]:
+    """Fold the span part by part; a finished part counts even if a later one fails."""
+    messages, policy, count = visit.messages, visit.policy, visit.counter
+    anchor = decision.layout.anchor
+    render: Render = {**policy.render, **visit.record.get("render", {}), "task": span.task}
+    steps = visit.record.get("fold_steps", 0) + decision.usage.steps
+    record = visit.record
+    # A digest that is not shown belongs to a chat that was cleared: the chain starts anew.
+    chain: list[DigestSegment] = record.get("segments", []) if anchor.digest else []
+    covered = anchor.position - 1
+    waiting = set(span.folded)
+    for part in _parts(visit, decision, span, writer):
+        members = [messages[index] for index in part.folded]
+        replaced = count.messages(decision.layout.clipped(members))
+        source = Source(
+            chunks=part.chunks,
+            span=members,
+            texts=(),
+            tokens=replaced,
+            max_tokens=policy.segment_cap(replaced),
+            previous=[segment["text"] for segment in chain],
+        )
+        written = yield from writer.write(source)
+        if written is None and urgent:
+            written = _extracts(source, count), FALLBACK_NAME
+        if written is None:
+            break
+        text, model = written
+        last = anchor.position_of(part.stop - 1)
+        segment = seal(
+            text,
+            first_index=min(covered + 1, last),
+            last_index=last,
+            last_id=messages[part.stop - 1].id,
+            step=steps,
+            source_tokens=replaced,
+            model=model,
+            count=count.text,
+            quoted=_quoted(visit, span, part),
+            absorbed_ids=[message_key(messages[i], i) for i in part.folded if i < anchor.boundary],
+        )
+        chain, covered = [*chain, segment], last
+        waiting.difference_update(part.folded)
+        record = advanced(
+            record,
+            messages,
+            anchor,
+            stop=part.stop,
+            kept=sorted(i for i in (*span.kept, *waiting) if i < part.stop),
+            segments=chain,
+            render=render,
+            steps=steps,
+        )
+    return record
+
+
+def _quoted(visit: Visit, span: Span, part: _Part) -> str | None:
+    if span.quoted is None or span.quoted not in part.folded:
+        return None
+    return message_text(visit.messages[span.quoted])
+
+
+def _parts(visit: Visit, decision: Decision, span: Span, writer: Writer) -> list[_Part]:
+    """Divide the span between groups so that each part fits every tier's window."""
+    anchor = decision.layout.anchor
+    members = [visit.messages[index] for index in span.folded]
+    positions = [anchor.position_of(index) for index in span.folded]
+    found = list(groups(members))
+    rendered = [
+        render_group(members, group, positions, visit.policy.clamp_chars) for group in found
+    ]
+    limit = writer.least_room(visit.policy.max_segment)
+    runs = pack([visit.counter.text(text) for text in rendered], limit)
+    parts = []
+    for run in runs:
+        first, last = found[run][0].start, found[run][-1].stop
+        following = span.folded[last] if last < len(span.folded) else span.stop
+        parts.append(
+            _Part(
+                folded=span.folded[first:last],
+                chunks=rendered[run],
+                stop=max(anchor.boundary, following),
+            )
+        )
+    return parts
+
+
+def condensed(
+    visit: Visit, record: CompactionRecord, writer: Writer, *, urgent: bool
+) -> Generator[Effect, object, CompactionRecord]:
+    """Condense neighbouring segments until the chain is within its budget."""
+    budget = visit.policy.max_digest
+    while (chosen := neighbours(record.get("segments", []), budget)) is not None:
+        segments = record["segments"]
+        old = segments[chosen]
+        tokens = sum(map(segment_tokens, old))
+        source = Source(
+            chunks=render_segments([segment["text"] for segment in old]),
+            span=(),
+            texts=[segment["text"] for segment in old],
+            tokens=tokens,
+            max_tokens=condensed_cap(old, budget, visit.policy.min_segment),
+            previous=[segment["text"] for segment in segments[: chosen.start]],
+        )
+        written = yield from writer.write(source)
+        if written is None and urgent:
+            written = _extracts(source, visit.counter), FALLBACK_NAME
+        if written is None:
+            break
+        text, model = written
+        one = joined(old, text, model=model, count=visit.counter.text)
+        if one["tokens"] >= tokens:
+            break
+        record = {
+            **record,
+            "segments": [*segments[: chosen.start], one, *segments[chosen.stop :]],
+        }
+    return record
+
+
+def _extracts(source: Source, count: Counter) -> str:
+    if source.condenses:
+        return FALLBACK.condense(source.texts, max_tokens=source.max_tokens, count=count.text)
+    return FALLBACK.summarize(source.span, max_tokens=source.max_tokens, count=count.text)

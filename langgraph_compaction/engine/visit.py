@@ -1,0 +1,41 @@
+"""What one step of compaction looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from langchain_core.messages import BaseMessage
+
+from langgraph_compaction.engine.effects import Described
+from langgraph_compaction.plan.decision import Counter
+from langgraph_compaction.plan.policy import Policy
+from langgraph_compaction.record import CompactionRecord
+from langgraph_compaction.view import Layout, lay_out
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """Everything one step looks at.
+
+    Attributes:
+        messages: the messages channel.
+        record: the record in the state.
+        policy: the numbers to decide by.
+        counter: counts tokens.
+        tiers: the cascade, in the order in which it is tried.
+    """
+
+    messages: Sequence[BaseMessage]
+    record: CompactionRecord
+    policy: Policy
+    counter: Counter
+    tiers: Sequence[Described]
+
+    def size(self, layout: Layout) -> int:
+        """Tokens of a call with this view."""
+        return self.counter.messages(layout.view()) + self.policy.overhead
+
+    def layout(self, record: CompactionRecord) -> Layout:
+        """The parts of the view under ``record``."""
+        return lay_out(self.messages, record, defaults=self.policy.render)
