@@ -26,7 +26,7 @@ from offline_model import OfflineModel
 from pydantic import SecretStr
 from session import STEPS, OtherFolderError, Session
 from survey import build
-from tools import FILES, Workspace
+from tools import SIZE, Workspace
 
 from langgraph_compaction import CompactionError, ExtractiveSummarizer
 
@@ -68,7 +68,8 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--folder", type=Path, metavar="DIR", help="folder to survey (default: this repository)")
-    add("--files", type=int, default=FILES, metavar="N", help=f"files at most (default: {FILES})")
+    add("--size", type=int, default=SIZE // 1000, metavar="KB",
+        help="kilobytes of text to survey at most (default: %(default)s)")  # fmt: skip
     add("--ask", metavar="QUESTION", help="ask the thread a question once it is finished")
     add("--fresh", action="store_true", help="forget the thread and start anew")
     add = parser.add_argument_group("thread").add_argument
@@ -121,13 +122,13 @@ def run(options: argparse.Namespace, saver: SqliteSaver) -> int:
     """The survey, then the question; the exit status."""
     if options.window < LEAST_WINDOW:
         raise UsageError(f"--window: {options.window} is too small; give at least {LEAST_WINDOW}.")
-    if options.files < 1:
-        raise UsageError(f"--files: {options.files} is none; give at least 1.")
+    if options.size < 1:
+        raise UsageError(f"--size: {options.size} is none; give at least 1 (kilobyte).")
     try:
         if options.folder is None:
-            workspace = Workspace(REPOSITORY, OWN_FILES, options.files)
+            workspace = Workspace(REPOSITORY, OWN_FILES, options.size * 1000)
         else:
-            workspace = Workspace(options.folder.expanduser(), (), options.files)
+            workspace = Workspace(options.folder.expanduser(), (), options.size * 1000)
     except ValueError as error:
         raise UsageError(f"--folder: {error}") from None
     model, summarizer, words = models(options)

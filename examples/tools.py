@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
-FILES = 32
-"""Files that one job covers by default: the notes on more may not fit a small window's digest."""
+SIZE = 220_000
+"""Bytes of text, some 58,000 tokens, that one job covers by default: enough to fill a small window
+several times, while the notes on it still fit that window's digest."""
 MAX_BYTES = 200_000
 """Bytes of the largest file that is read."""
 PAGE_LINES = 250
@@ -37,21 +39,23 @@ class Workspace:
     Args:
         root: the folder.
         only: names in it to look at, in this order; all that are not hidden if empty.
-        most: files at most.
+        size: bytes of all files together at most; the first file always counts.
 
     Raises:
         ValueError: there is no such folder, or no text file in it.
     """
 
-    def __init__(self, root: Path, only: Sequence[str] = (), most: int = FILES) -> None:
+    def __init__(self, root: Path, only: Sequence[str] = (), size: int = SIZE) -> None:
         if not root.is_dir():
             raise ValueError(f"{root} is not a folder.")
         self.root = root.resolve()
         self.binary = self.large = 0
         found = [path.relative_to(self.root) for path in self._walk(only) if self._is_text(path)]
         found.sort(key=lambda path: (only.index(path.parts[0]) if only else 0, path.as_posix()))
-        self.surplus = max(0, len(found) - most)
-        self.files = [path.as_posix() for path in found[:most]]
+        sizes = accumulate((self.root / path).stat().st_size for path in found)
+        fit = max(1, sum(total <= size for total in sizes))
+        self.size, self.surplus = size, max(0, len(found) - fit)
+        self.files = [path.as_posix() for path in found[:fit]]
         if not self.files:
             raise ValueError(f"{root} holds no text files of at most {MAX_BYTES:,} bytes.")
 
@@ -80,7 +84,7 @@ class Workspace:
         counts = {
             "binary": self.binary,
             f"above {MAX_BYTES // 1000} kB": self.large,
-            f"after the first {len(self.files)}": self.surplus,
+            f"after the first {self.size // 1000} kB": self.surplus,
         }
         return ", ".join(f"{number} {why}" for why, number in counts.items() if number)
 

@@ -119,7 +119,7 @@ def test_a_failing_model_costs_no_second_summary() -> None:
     setup.run(1, 9, THREAD)
     assert setup.summaries.prompts == []
     values = setup.agent.get_state(THREAD).values
-    room = node.settings.policy().soft
+    room = node.measure(values).trigger
     assert room
     fill = HumanMessage("word " * (room - node.measure(values).tokens))
     setup.agent.update_state(THREAD, {"messages": [fill]}, as_node="__start__")

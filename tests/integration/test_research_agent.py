@@ -151,7 +151,7 @@ def test_the_agent_notices_a_digest_that_lost_the_facts(
         (["--model", "gpt-5"], "set OPENAI_API_KEY or pass --base-url"),
         (["--offline", "--base-url", "http://localhost/v1"], "--offline takes no"),
         (["--window", "500"], "--window: 500 is too small; give at least 8000"),
-        (["--files", "0"], "--files: 0 is none"),
+        (["--size", "0"], "--size: 0 is none"),
         (["--db", "broken.sqlite"], "--db: broken.sqlite cannot be used"),
     ],
 )

@@ -59,10 +59,11 @@ def test_only_readable_text_files_are_listed(folder: Path) -> None:
     assert "it is the last of 3" in call(folder, "list_files", after="deep/c.md").text
 
 
-def test_the_number_of_files_is_limited_and_the_order_of_names_kept(folder: Path) -> None:
-    workspace = tools.Workspace(folder, ["deep", "b.py", "a.txt"], most=2)
+def test_the_size_of_all_is_limited_and_the_order_of_names_kept(folder: Path) -> None:
+    workspace = tools.Workspace(folder, ["deep", "b.py", "a.txt"], size=6_410)
     assert workspace.files == ["deep/c.md", "b.py"]
-    assert "1 after the first 2" in workspace.left_out()
+    assert "1 after the first 6 kB" in workspace.left_out()
+    assert tools.Workspace(folder, size=1).files == ["a.txt"]
 
 
 @pytest.mark.parametrize(

@@ -577,7 +577,7 @@ class TestBudget:
 
 class TestCondense:
     OLD = (
-        "# Messages 0 to 9 (through step 4)\n"
+        "# Messages 0 to 9 (folded after step 4)\n"
         "## Goal\n- Build a shop for tea.\n"
         "## Constraints and preferences\n- Never use a cloud service.\n"
         "## Findings\n- The supplier answers on Mondays only.\n"
@@ -586,7 +586,7 @@ class TestCondense:
         "## Next step\n- Finish the cart.\n"
     )
     NEW = (
-        "# Messages 10 to 19 (through step 8)\n"
+        "# Messages 10 to 19 (folded after step 8)\n"
         "## Goal\n- Make the checkout faster.\n"
         "## Findings\n- The checkout takes 900 ms.\n"
         "## State now\n- The checkout is measured.\n"

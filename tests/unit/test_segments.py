@@ -21,6 +21,7 @@ from langgraph_compaction.digest.segments import (
     neighbours,
     seal,
 )
+from langgraph_compaction.resolving import resolved
 from langgraph_compaction.settings import CompactionSettings
 from langgraph_compaction.record import DigestSegment, checked_record
 
@@ -53,7 +54,7 @@ def chain(*sizes: tuple[int, int]) -> list[DigestSegment]:
 
 def test_a_segment_says_what_it_covers_and_knows_its_size() -> None:
     segment = sealed("## Goal\nFix {it}.", 3, 9)
-    assert segment["text"] == "# Messages 3 to 9 (through step 7)\n## Goal\nFix {it}."
+    assert segment["text"] == "# Messages 3 to 9 (folded after step 7)\n## Goal\nFix {it}."
     assert segment["tokens"] == len(segment["text"])
     assert (segment["first_index"], segment["last_index"], segment["last_id"]) == (3, 9, "m9")
     assert (segment["level"], segment["source_tokens"], segment["model"]) == (0, 500, "small")
@@ -158,7 +159,7 @@ def test_over_a_long_thread_a_text_is_condensed_a_logarithmic_number_of_times(
     budget: int, source: int
 ) -> None:
     folds = 500
-    rules = CompactionSettings(trigger=None, max_digest_tokens=budget).policy()
+    rules = resolved(CompactionSettings(trigger=None, max_digest_tokens=budget))
     size = rules.segment_cap(source)
     segments: list[DigestSegment] = []
     for number in range(folds):

@@ -15,7 +15,7 @@ from langchain_core.messages import BaseMessage
 
 from langgraph_compaction import CompactionError, CompactionSettings, ConfigurationError
 from langgraph_compaction.plan.policy import Policy
-from langgraph_compaction.settings import MIN_KEEP
+from langgraph_compaction import resolving
 
 
 def direct(values: dict[str, Any]) -> CompactionSettings:
@@ -23,7 +23,7 @@ def direct(values: dict[str, Any]) -> CompactionSettings:
 
 
 def resolved(window: int | None = None, max_output: int | None = None, **values: Any) -> Policy:
-    return CompactionSettings.of(values).policy(window=window, max_output=max_output)
+    return resolving.resolved(CompactionSettings.of(values), window=window, max_output=max_output)
 
 
 # ---- single values
@@ -171,7 +171,7 @@ def test_the_defaults_of_a_large_window() -> None:
     found = resolved(window=128_000, max_output=16_384)
     assert (found.soft, found.hard) == (102_400, 128_000 - 12_800)
     assert found.keep_tokens == 25_600
-    assert (found.keep_messages, found.fold_all, found.min_keep) == (None, False, MIN_KEEP)
+    assert (found.keep_messages, found.fold_all, found.min_keep) == (None, False, resolving.MIN_KEEP)
     assert found.target == 61_440
     assert (found.max_digest, found.min_fold_tokens) == (12_800, 500)
     assert found.render == {"role": "human", "result_chars": found.hard}

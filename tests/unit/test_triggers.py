@@ -24,6 +24,7 @@ from langgraph_compaction.plan.triggers import (
     parse_trigger,
     token_threshold,
 )
+from langgraph_compaction.resolving import resolved
 from langgraph_compaction.settings import CompactionSettings
 from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.view.clipping import text_size
@@ -196,7 +197,7 @@ def decision(
         (HumanMessage, AIMessage)[n % 2]("x" * size, id=f"m{n}") for n in range(count)
     ]
     given: dict[str, Any] = {"keep": ("tokens", 200), "min_keep": 0, "min_segment_tokens": 1}
-    policy = CompactionSettings.of({**given, **values}).policy()
+    policy = resolved(CompactionSettings.of({**given, **values}))
     return decide(messages, record or {}, policy, Characters())
 
 
