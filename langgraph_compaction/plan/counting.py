@@ -1,28 +1,12 @@
-"""How many tokens a message takes: text by a tokenizer, everything else by a rule of its own.
+"""How many tokens a message takes, measured once: text by a tokenizer, the rest by rules.
 
-The rules, in tokens, and where they come from:
-
-- framing of a message 3, its role 1, a name its own tokens and 1: OpenAI cookbook, "How to count
-  tokens with tiktoken"
-- a call of a tool 9 with its name and its arguments as JSON, a result 7 with its content, their ids
-  none: what the markup of OpenAI's "harmony response format" adds to the framing
-- images, files, audio and video by their size: `plan.estimate` names the sources
-- reasoning its text, signatures and encrypted payloads none: providers drop those of earlier turns
-  (Anthropic, "Extended thinking"; OpenAI, "Reasoning models")
-- other blocks their JSON without long base64 strings: a guess
-
-A call that stands both in ``tool_calls`` and in the content counts once. What the provider
-reported (``usage_metadata``) is not used; tool schemas and the reply's priming belong to a request,
-not to a message.
+`plan.contents` says what of a message counts. What the provider reported (``usage_metadata``) is
+not used; tool schemas and the reply's priming belong to a request, not to a message.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from base64 import b64decode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from math import ceil, inf
 from typing import Any
 
@@ -31,38 +15,13 @@ from langchain_core.messages.utils import count_tokens_approximately
 
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.plan import estimate
+from langgraph_compaction.plan.contents import AI_TYPES, message_parts
 from langgraph_compaction.plan.vocabulary import Vocabulary, encoding_name
-from langgraph_compaction.view import blocks
-
-TOKENS_PER_MESSAGE = 3
-TOKENS_PER_ROLE = 1
-TOKENS_PER_NAME = 1
-TOKENS_PER_CALL = 9
-TOKENS_PER_RESULT = 7
 
 CACHED_MESSAGES = 1 << 16
 """Counts that a counter remembers, at most; about 300 bytes each."""
 
-HEAD_CHARACTERS = 1 << 17
-"""Characters of base64 decoded to read a file's header: 96 KiB of the file, as a JPEG may need."""
-
-_AI_TYPES = frozenset({"ai", "AIMessageChunk"})
 _SCALARS = frozenset({int, float, bool, bytes, type(None)})
-_MEDIA = (
-    dict.fromkeys(("image", "image_url", "input_image"), "image")
-    | dict.fromkeys(("audio", "input_audio"), "audio")
-    | dict.fromkeys(("file", "input_file", "document", "media", "text-plain"), "file")
-    | {"video": "video"}
-)
-_DATA_KEYS = frozenset({"data", "base64", "file_data", "bytes", "url", "image_url"})
-_MIME_KEYS = frozenset({"mime_type", "media_type", "format"})
-_TEXT_KEYS = frozenset({"text", "title", "context"})
-_TEXT_MIMES = ("text/", "application/json", "application/xml")
-_REASONING_KEYS = ("reasoning", "thinking", "text", "summary", "content", "reasoning_content")
-_ARGUMENT_KEYS = ("args", "arguments", "input", "partial_json")
-_DATA_URL = re.compile(r"data:([\w/.+-]*)[^,]{0,200},")
-# Data, not words: no spaces, and longer than any name.
-_LONG_BASE64 = re.compile(r"(?:data:[\w/.+;=-]*,)?[A-Za-z0-9+/_-]{200,}+={0,2}")
 
 
 class TokenCounter:
@@ -226,197 +185,6 @@ def _checked(count: Callable[[list[BaseMessage]], Any]) -> Callable[[BaseMessage
     return measure
 
 
-@dataclass
-class Parts:
-    """What of a message the model reads: its texts, and the tokens of what is no text."""
-
-    texts: list[str] = field(default_factory=list)
-    media: int = 0  # of images, files, audio and video
-    overhead: int = 0  # of roles, of marking names, and of the markup around calls
-
-
-def message_parts(message: BaseMessage) -> Parts:
-    """What of a message the provider reads, by the rules at the top of this module."""
-    parts = Parts(overhead=TOKENS_PER_MESSAGE + TOKENS_PER_ROLE)
-    if message.name:
-        parts.texts.append(message.name)
-        parts.overhead += TOKENS_PER_NAME
-    if message.type == "tool":
-        parts.overhead += TOKENS_PER_RESULT
-    calls = _calls(message)
-    for call in calls:
-        _add_call(call, parts)
-    _add_content(message.content, parts, [call.get("id") for call in calls])
-    return parts
-
-
-def _calls(message: BaseMessage) -> list[Mapping[str, Any]]:
-    """The calls that are sent: ``additional_kwargs`` only where nothing else has them."""
-    if message.type not in _AI_TYPES:
-        return []
-    ai: Any = message
-    extra = message.additional_kwargs
-    legacy = extra.get("tool_calls") or [extra.get("function_call")]
-    sent = [*ai.tool_calls, *ai.invalid_tool_calls] or legacy
-    return [call for call in sent if isinstance(call, Mapping)]
-
-
-def _add_call(call: Mapping[str, Any], parts: Parts) -> None:
-    """A call in any provider's form: OpenAI and Bedrock nest name and arguments."""
-    inner = call.get("function", call.get("toolUse"))
-    inner = inner if isinstance(inner, Mapping) else call
-    arguments = next((inner[key] for key in _ARGUMENT_KEYS if key in inner), None)
-    parts.overhead += TOKENS_PER_CALL
-    parts.texts += [str(inner.get("name") or ""), _json(arguments or {})]
-
-
-def _add_content(content: Any, parts: Parts, called: Sequence[Any]) -> None:
-    """The content of a message, or of a block that holds blocks itself."""
-    if isinstance(content, str):
-        parts.texts.append(content)
-    elif isinstance(content, Mapping):
-        _add_block(content, parts, called)
-    elif isinstance(content, list | tuple):
-        for block in content:
-            _add_content(block, parts, called)
-
-
-def _add_block(block: Mapping[str, Any], parts: Parts, called: Sequence[Any]) -> None:
-    """A block by its type; Bedrock's have none and are told by their first key."""
-    kind = blocks.block_type(block) or str(next(iter(block), ""))
-    text = blocks.visible_text({"type": "text", **block} if "text" in block else block)
-    if kind in _MEDIA:
-        _add_media(block, _MEDIA[kind], parts)
-    elif text is not None:
-        parts.texts.append(text)
-    elif blocks.is_reasoning(block):
-        parts.texts += _texts_under(block, _REASONING_KEYS)
-    elif blocks.is_call(block) or blocks.is_server_call(block) or kind == "toolUse":
-        if not _is_counted(block, called):
-            _add_call(block, parts)
-    elif kind == "tool_result":
-        _add_content(block.get("content"), parts, called)
-    else:
-        parts.texts.append(_LONG_BASE64.sub("", _json(block)))
-
-
-def _is_counted(block: Mapping[str, Any], called: Sequence[Any]) -> bool:
-    """Whether the call in this block is one of those in ``tool_calls`` already."""
-    nested = block.get("toolUse")
-    inner = nested if isinstance(nested, Mapping) else {}
-    ids = [block.get("id"), block.get("call_id"), inner.get("toolUseId")]
-    return bool(called) and (ids == [None] * 3 or any(id in called for id in ids if id is not None))
-
-
-def _add_media(block: Mapping[str, Any], kind: str, parts: Parts) -> None:
-    """Media by its MIME type where that says what it is; text in a file is text."""
-    media = _media(block)
-    major = media.mime.partition("/")[0]
-    kind = major if major in {"image", "audio", "video"} else kind
-    parts.texts += media.texts
-    if kind == "image":
-        parts.media += estimate.image_tokens(media.start(), detail=media.detail)
-    elif kind == "audio":
-        parts.media += estimate.audio_tokens(media.size, media.start())
-    elif kind == "video":
-        parts.media += estimate.video_tokens(media.size)
-    elif media.data is not None and media.mime.startswith(_TEXT_MIMES):
-        parts.texts.append(media.start(None).decode("utf-8", "replace"))
-    elif not media.texts:
-        parts.media += estimate.file_tokens(media.size)
-
-
-@dataclass
-class _Media:
-    """What a block says about its file, wherever the provider's format puts it."""
-
-    data: str | bytes | None = None  # base64 or the bytes themselves; None for a URL or an id
-    mime: str = ""
-    detail: str = ""
-    texts: list[str] = field(default_factory=list)
-
-    @property
-    def size(self) -> int | None:
-        if isinstance(self.data, str):
-            return len(self.data) * 3 // 4
-        return None if self.data is None else len(self.data)
-
-    def start(self, characters: int | None = HEAD_CHARACTERS) -> bytes:
-        """The file from its beginning; all of it for None."""
-        data = b"" if self.data is None else self.data[:characters]
-        if isinstance(data, bytes):
-            return data
-        try:
-            return b64decode(data[: len(data) // 4 * 4], altchars=b"-_")
-        except ValueError:
-            return b""
-
-
-def _media(block: Mapping[str, Any]) -> _Media:
-    media = _Media()
-    for place in _places(block):
-        for key, value in place.items():
-            if key in _TEXT_KEYS or (key == "data" and place.get("type") == "text"):
-                media.texts += [value] if isinstance(value, str) else []
-            elif key == "content":
-                media.texts += _texts_under(place, ("content", "text"))
-            elif key == "detail":
-                media.detail = str(value)
-            elif key in _MIME_KEYS and isinstance(value, str):
-                media.mime = media.mime or value
-            elif key in _DATA_KEYS and isinstance(value, str | bytes):
-                url = _DATA_URL.match(value) if isinstance(value, str) else None
-                if url:
-                    media.mime, media.data = media.mime or url[1], value[url.end() :]
-                elif not key.endswith("url"):
-                    media.data = value
-    return media
-
-
-def _places(block: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The block and the mappings in it: ``source``, ``file``, ``image_url.url``..."""
-    yield block
-    for value in block.values():
-        if isinstance(value, Mapping):
-            yield from _places(value)
-
-
-def _texts_under(block: Mapping[str, Any], keys: Sequence[str]) -> Iterator[str]:
-    """The strings under these keys, and under these keys of what is nested there."""
-    for value in map(block.get, keys):
-        for item in value if isinstance(value, list) else [value]:
-            if isinstance(item, str):
-                yield item
-            elif isinstance(item, Mapping):
-                yield from _texts_under(item, keys)
-
-
-def _json(value: Any) -> str:
-    """A value as the JSON that is sent; what JSON cannot hold counts by its strings."""
-    if isinstance(value, str):
-        return value
-    try:
-        return json.dumps(value, ensure_ascii=False, default=_no_json)
-    except (TypeError, ValueError, RecursionError):
-        return " ".join(_leaves(value))
-
-
-def _no_json(value: Any) -> str:
-    return "" if isinstance(value, bytes | bytearray) else str(value)
-
-
-def _leaves(value: Any) -> Iterator[str]:
-    """The strings in a value of any depth, each container's once."""
-    pending, seen = [value], set[int]()
-    while pending:
-        item = pending.pop()
-        if not isinstance(item, Mapping | list | tuple):
-            yield _no_json(item)
-        elif id(item) not in seen:
-            seen.add(id(item))
-            pending += [*item, *item.values()] if isinstance(item, Mapping) else item
-
-
 def _key(message: BaseMessage) -> tuple[Any, ...]:
     """What tells a message's count from others': hashes of its texts, none of the texts.
 
@@ -425,7 +193,7 @@ def _key(message: BaseMessage) -> tuple[Any, ...]:
     content = message.content
     kind = message.type
     mark = hash(content) if isinstance(content, str) else _fingerprint(content)
-    if kind not in _AI_TYPES:
+    if kind not in AI_TYPES:
         return message.id, message.name, kind, mark
     ai: Any = message
     calls, invalid, extra = ai.tool_calls, ai.invalid_tool_calls, ai.additional_kwargs

@@ -78,7 +78,9 @@ def main() -> None:
     node = CompactionNode(lambda _: "unused", context_window=128_000)
     route = node.route("agent")
     states = {size: folded(size) for size in SIZES}
-    print(f"{'messages':>9}  {'visit ms':>9}  {'route ms':>9}  {'view ms':>9}  {'visit, of 100':>13}")
+    print(
+        f"{'messages':>9}  {'visit ms':>9}  {'route ms':>9}  {'view ms':>9}  {'visit, of 100':>13}"
+    )
     first = None
     for size, state in states.items():
         visit = median_ms(lambda state=state: node.invoke(state))

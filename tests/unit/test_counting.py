@@ -33,7 +33,8 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.plan import vocabulary
 from langgraph_compaction.plan.counting import TokenCounter, token_counter
-from langgraph_compaction.plan.estimate import IMAGE_UNKNOWN, estimate_tokens
+from langgraph_compaction.plan.estimate import estimate_tokens
+from langgraph_compaction.plan.media import IMAGE_UNKNOWN
 from tests.benchmarks.counting_error import SAMPLES
 from tests.unit.test_estimate import jpeg, png
 

@@ -11,11 +11,11 @@ from itertools import product
 
 import pytest
 
-from langgraph_compaction.plan import estimate
+from langgraph_compaction.plan import estimate, media
 from langgraph_compaction.plan.counting import token_counter
-from langgraph_compaction.plan.estimate import (
+from langgraph_compaction.plan.estimate import estimate_tokens
+from langgraph_compaction.plan.media import (
     audio_tokens,
-    estimate_tokens,
     file_tokens,
     image_tokens,
     video_tokens,
@@ -152,7 +152,7 @@ def test_low_detail_costs_the_same_at_any_size() -> None:
     ],
 )
 def test_an_image_of_unknown_size_has_a_default(head: bytes) -> None:
-    assert image_tokens(head) == estimate.IMAGE_UNKNOWN == 765
+    assert image_tokens(head) == media.IMAGE_UNKNOWN == 765
 
 
 def test_files_cost_by_their_pages_up_to_a_cap() -> None:

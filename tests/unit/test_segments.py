@@ -21,9 +21,9 @@ from langgraph_compaction.digest.segments import (
     neighbours,
     seal,
 )
+from langgraph_compaction.record import DigestSegment, checked_record
 from langgraph_compaction.resolving import resolved
 from langgraph_compaction.settings import CompactionSettings
-from langgraph_compaction.record import DigestSegment, checked_record
 
 
 def sealed(text: str, first: int, last: int, **more: Any) -> DigestSegment:

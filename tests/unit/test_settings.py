@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import BaseMessage
 
-from langgraph_compaction import CompactionError, CompactionSettings, ConfigurationError
+from langgraph_compaction import CompactionError, CompactionSettings, ConfigurationError, resolving
 from langgraph_compaction.plan.policy import Policy
-from langgraph_compaction import resolving
 
 
 def direct(values: dict[str, Any]) -> CompactionSettings:
@@ -171,7 +170,11 @@ def test_the_defaults_of_a_large_window() -> None:
     found = resolved(window=128_000, max_output=16_384)
     assert (found.soft, found.hard) == (102_400, 128_000 - 12_800)
     assert found.keep_tokens == 25_600
-    assert (found.keep_messages, found.fold_all, found.min_keep) == (None, False, resolving.MIN_KEEP)
+    assert (found.keep_messages, found.fold_all, found.min_keep) == (
+        None,
+        False,
+        resolving.MIN_KEEP,
+    )
     assert found.target == 61_440
     assert (found.max_digest, found.min_fold_tokens) == (12_800, 500)
     assert found.render == {"role": "human", "result_chars": found.hard}

@@ -24,9 +24,9 @@ from langgraph_compaction.plan.triggers import (
     parse_trigger,
     token_threshold,
 )
+from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.resolving import resolved
 from langgraph_compaction.settings import CompactionSettings
-from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.view.clipping import text_size
 
 T4K = Condition("tokens", 4_000)
