@@ -68,8 +68,8 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--folder", type=Path, metavar="DIR", help="folder to survey (default: this repository)")
-    add("--size", type=int, default=SIZE // 1000, metavar="KB",
-        help="kilobytes of text to survey at most (default: %(default)s)")  # fmt: skip
+    add("--size", type=int, metavar="KB", help="kilobytes of text to survey at most (default: what "
+        f"fills the window three or four times, {SIZE // 1000} at --window {WINDOW})")  # fmt: skip
     add("--ask", metavar="QUESTION", help="ask the thread a question once it is finished")
     add("--fresh", action="store_true", help="forget the thread and start anew")
     add = parser.add_argument_group("thread").add_argument
@@ -122,13 +122,14 @@ def run(options: argparse.Namespace, saver: SqliteSaver) -> int:
     """The survey, then the question; the exit status."""
     if options.window < LEAST_WINDOW:
         raise UsageError(f"--window: {options.window} is too small; give at least {LEAST_WINDOW}.")
-    if options.size < 1:
+    if options.size is not None and options.size < 1:
         raise UsageError(f"--size: {options.size} is none; give at least 1 (kilobyte).")
+    size = options.size * 1000 if options.size else SIZE * options.window // WINDOW
     try:
         if options.folder is None:
-            workspace = Workspace(REPOSITORY, OWN_FILES, options.size * 1000)
+            workspace = Workspace(REPOSITORY, OWN_FILES, size)
         else:
-            workspace = Workspace(options.folder.expanduser(), (), options.size * 1000)
+            workspace = Workspace(options.folder.expanduser(), (), size)
     except ValueError as error:
         raise UsageError(f"--folder: {error}") from None
     model, summarizer, words = models(options)

@@ -46,7 +46,10 @@ DIGEST_SHARE = 0.4
 """Share of the window that the digest may have. The notes of the whole survey have to fit it; an
 agent with less to remember needs less."""
 SEGMENT_SHARE = 0.08
-"""Tokens of a segment as a share of its span: a note is a small part of a page of source."""
+"""Tokens of a segment as a share of its span: a note is a small part of a page of source..."""
+MIN_SEGMENT_SHARE = 0.025
+"""... but a short span may have had much to note. Share of the window that a segment may always
+have."""
 MIN_KEEP = 4
 """Messages that stay in any case: two pages with their calls. A page is a sixth of the window."""
 CHARS_PER_TOKEN = 4
@@ -81,6 +84,7 @@ def build(
         max_digest_tokens=int(window * DIGEST_SHARE),
         min_keep=MIN_KEEP,
         segment_share=SEGMENT_SHARE,
+        min_segment_tokens=int(window * MIN_SEGMENT_SHARE),
         instructions=DIGEST_INSTRUCTIONS,
     )
     caller = model.bind_tools(tools)

@@ -90,6 +90,11 @@ class CompactionSettings:
         pin_rule(self.pinned)
         for name, least in _WHOLE_NUMBERS.items():
             _check_whole(name, getattr(self, name), least)
+        if self.min_segment_tokens > self.max_segment_tokens:
+            raise ConfigurationError(
+                f"min_segment_tokens: {self.min_segment_tokens} is more than max_segment_tokens, "
+                f"{self.max_segment_tokens}. Lower the one or raise the other."
+            )
         for name in ("segment_share", "min_fold_share"):
             _check_share(name, getattr(self, name))
         for name, choices in _CHOICES.items():
@@ -131,7 +136,7 @@ _WHOLE_NUMBERS: dict[str, int] = {
     "context_window": 1,
     "reserve_tokens": 0,
     "overhead_tokens": 0,
-    "max_digest_tokens": 1,
+    "max_digest_tokens": 200,
     "min_segment_tokens": 1,
     "max_segment_tokens": 1,
     "min_fold_tokens": 0,

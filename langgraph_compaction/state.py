@@ -167,10 +167,10 @@ def read_channel(state: Any, key: str, annotation: str) -> Any:
         return getattr(state, key)
     raise MissingChannelError(
         key,
-        f"The state that compaction received has no {key!r} channel. Add `{key}: {annotation}` to "
-        "the graph's state class (and to the node's input schema, if it has one of its own), or "
-        "use CompactionState. If the channel has another name, pass it as "
-        "`messages_key=` or `compaction_key=`.",
+        f"The state that compaction received has no {key!r} channel. Add `{key}: {annotation}` "
+        "(without `| None`: such a channel starts missing) to the graph's state class, and to the "
+        "node's input schema if it has one of its own, or use CompactionState. If the channel has "
+        "another name, pass it as `messages_key=` or `compaction_key=`.",
     )
 
 

@@ -59,7 +59,8 @@ _RULES = """\
 Rules:
 - Use these headings, in this order; leave out a section that would be empty:
 {sections}
-- Write in the language of the conversation. Address the agent as "you"; call the user "the user".
+- Keep the headings in English and write the rest in the language of the conversation. Address \
+the agent as "you"; call the user "the user".
 - Copy names, paths, ids, numbers and quoted words exactly. Never invent.
 - State the newest value of a thing that changed. Older settled matters short, recent ones in full.
 - Short lines, no preamble, no closing words. No code blocks, no tool calls, no tool syntax, \
@@ -118,7 +119,7 @@ def summary_request(
         part: number of this call and of all calls, where one long message takes several.
         condense: whether ``chunks`` are earlier records.
     """
-    asked = max(30, max_tokens * 3 // 4)
+    asked = max(1, max_tokens * 3 // 4)
     pieces = []
     if previous:
         pieces.append(

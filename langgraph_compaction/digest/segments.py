@@ -8,6 +8,8 @@ from langgraph_compaction.record import DigestSegment, segment_tokens
 
 CONDENSED_SHARE = 0.5
 """Tokens of a condensed segment as a share of what it replaces, at most."""
+LEAST_TOKENS = 40
+"""Tokens that a condensed segment may always have: below, there is no room for two lines."""
 LEAST_SHARE = 16
 """The smallest condensed segment may always have this fraction (one in 16) of the digest's budget,
 or ``min_segment_tokens`` if that is less: below that a record says nothing."""
@@ -84,7 +86,8 @@ def condensed_cap(old: Sequence[DigestSegment], budget: int, least: int) -> int:
     total = sum(map(segment_tokens, old))
     level = max(segment.get("level", 0) for segment in old) + 1
     half = int(total * CONDENSED_SHARE)
-    return max(1, min(half, max(budget >> (level + 2), min(least, budget // LEAST_SHARE))))
+    floor = max(LEAST_TOKENS, min(least, budget // LEAST_SHARE))
+    return max(1, min(half, max(budget >> (level + 2), floor)))
 
 
 def neighbours(segments: Sequence[DigestSegment], budget: int) -> slice | None:

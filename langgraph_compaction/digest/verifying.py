@@ -39,6 +39,7 @@ _CUT_OFF = {
 }
 _FILTERED = {"content_filter", "refusal", "safety", "recitation", "blocklist", "prohibited_content"}
 _FENCE_TAG = re.compile(r"</?(?:" + "|".join(FENCES) + r")\b[^<>\n]{0,200}>", re.IGNORECASE)
+_THOUGHT = re.compile(r"\A<think>.*?</think>", re.DOTALL)
 _CODE_FENCE = re.compile(r"\A```[a-zA-Z]*\n(.*?)\n?```\Z", re.DOTALL)
 _TOOL_PROTOCOL = re.compile(
     r"^[ \t]*(?:</?tool_calls?>|</?tool_response>|<function_calls>|<invoke\s|<function=|<parameter="
@@ -54,7 +55,7 @@ _REFUSAL = re.compile(
     r"i don'?t (?:see|have) (?:any|the|a)\b|there is no (?:conversation|transcript)|"
     r"(?:could|can|would) you (?:please )?(?:provide|share|clarify|paste)|"
     r"please (?:provide|share|paste|send)|what would you like|how can i (?:help|assist)|"
-    r"no conversation|it (?:looks|seems) like (?:you|there|the)\b|"
+    r"no conversation|it (?:looks|seems) like (?:you\b|there(?:'s| is) no|the (?:conv|transc))|"
     r"tut mir leid|es tut mir leid|je suis désolé|désolé|lo siento|"
     r"抱歉|对不起|很抱歉|請提供|请提供|申し訳|죄송)",
     re.IGNORECASE,
@@ -133,10 +134,10 @@ def verify(
 
 
 def cleaned(text: str) -> str:
-    """The text without our own fence tags, a code fence around all of it, and outer space."""
+    """The text without thoughts before it, our own fence tags, a code fence and outer space."""
     while True:
         before = text
-        text = _FENCE_TAG.sub("", text.strip()).strip()
+        text = _FENCE_TAG.sub("", _THOUGHT.sub("", text.strip())).strip()
         wrapped = _CODE_FENCE.match(text)
         text = wrapped.group(1).strip() if wrapped else text
         if text == before:

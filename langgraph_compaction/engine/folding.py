@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from langgraph_compaction.changes import advanced
 from langgraph_compaction.digest.extractive import ExtractiveSummarizer
@@ -28,6 +29,8 @@ from langgraph_compaction.view.pairing import groups
 FALLBACK = ExtractiveSummarizer()
 """Writes the segment where the view exceeds the hard limit and every tier failed."""
 FALLBACK_NAME = "extractive"
+LEAST_EXTRACTS = 40
+"""Tokens that `ExtractiveSummarizer` needs at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ def folded(
         )
         written = yield from writer.write(source)
         if written is None and urgent:
-            written = _extracts(source, count), FALLBACK_NAME
+            written = _extracts(source, count)
         if written is None:
             break
         text, model = written
@@ -153,7 +156,7 @@ def condensed(
         )
         written = yield from writer.write(source)
         if written is None and urgent:
-            written = _extracts(source, visit.counter), FALLBACK_NAME
+            written = _extracts(source, visit.counter)
         if written is None:
             break
         text, model = written
@@ -167,7 +170,11 @@ def condensed(
     return record
 
 
-def _extracts(source: Source, count: Counter) -> str:
+def _extracts(source: Source, count: Counter) -> tuple[str, str] | None:
+    """Extracts and their writer's name; None where there is no room even for those."""
+    if source.max_tokens < LEAST_EXTRACTS:
+        return None
+    limits: dict[str, Any] = {"max_tokens": source.max_tokens, "count": count.text}
     if source.condenses:
-        return FALLBACK.condense(source.texts, max_tokens=source.max_tokens, count=count.text)
-    return FALLBACK.summarize(source.span, max_tokens=source.max_tokens, count=count.text)
+        return FALLBACK.condense(source.texts, **limits), FALLBACK_NAME
+    return FALLBACK.summarize(source.span, **limits), FALLBACK_NAME

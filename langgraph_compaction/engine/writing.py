@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+from langchain_core.messages import BaseMessage
 
 from langgraph_compaction.digest.parts import CONTEXT_SHARE, context, pieces, room
 from langgraph_compaction.digest.prompts import repair_request, summary_request, system_prompt
-from langgraph_compaction.digest.source import Source
+from langgraph_compaction.digest.source import Source, render_segments
 from langgraph_compaction.digest.verifying import Verdict, verify
 from langgraph_compaction.engine.effects import (
     CallFailed,
@@ -18,6 +20,9 @@ from langgraph_compaction.engine.effects import (
     TierInfo,
 )
 
+LEAST_PIECE = 60
+"""Tokens asked of each piece of a long message at least: less says nothing about it. If the pieces
+together are over the cap then, they are condensed in one more call."""
 PROMPT_MARGIN = 100
 """Tokens of a call beside its instructions, transcript and context: tags and closing lines."""
 
@@ -76,64 +81,57 @@ class Writer:
         limit = self.room_of(self.tiers[number], source.max_tokens)
         for_context = None if limit is None else int(limit * CONTEXT_SHARE)
         previous = context(source.previous, for_context, self.count)
-        for_source = None if limit is None else limit - for_context  # type: ignore[operator]
+        for_source = None if limit is None else int(limit * (1 - CONTEXT_SHARE))
         found = pieces(source.chunks, for_source, self.count)
-        texts = []
+        share = max(LEAST_PIECE, source.max_tokens // len(found))
+        texts: list[str] = []
         for index, chunks in enumerate(found, 1):
-            request = SummaryRequest(
-                messages=summary_request(
-                    chunks,
-                    max_tokens=max(1, source.max_tokens // len(found)),
-                    previous=previous,
-                    prompt=self.prompt,
-                    instructions=self.instructions,
-                    part=(index, len(found)),
-                    condense=source.condenses,
-                ),
-                span=source.span,
-                texts=source.texts,
-                max_tokens=max(1, source.max_tokens // len(found)),
+            part = replace(
+                source,
+                chunks=chunks,
+                tokens=max(1, source.tokens // len(found)),
+                max_tokens=min(source.max_tokens, share),
             )
-            text = yield from self._verified(number, request, source, chunks, len(found))
+            text = yield from self._verified(number, part, previous, (index, len(found)))
             if text is None:
                 return None
             texts.append(text)
-        return "\n".join(texts)
+        joined = "\n".join(texts)
+        if len(texts) == 1 or self.count(joined) <= source.max_tokens:
+            return joined
+        whole = replace(source, chunks=render_segments(texts), texts=texts, span=())
+        return (yield from self._verified(number, whole, previous, (1, 1)))
 
     def _verified(
-        self,
-        number: int,
-        request: SummaryRequest,
-        source: Source,
-        chunks: Sequence[str],
-        parts: int,
+        self, number: int, source: Source, previous: str | None, part: tuple[int, int]
     ) -> Generator[Effect, object, str | None]:
-        verdict = yield from self._call(number, request, source, chunks, parts)
+        """The text of one request, after one repair if expected sections are missing."""
+        messages = summary_request(
+            source.chunks,
+            max_tokens=source.max_tokens,
+            previous=previous,
+            prompt=self.prompt,
+            instructions=self.instructions,
+            part=part,
+            condense=source.condenses,
+        )
+        verdict = yield from self._call(number, messages, source)
         if verdict is None:
             return None
         if verdict.missing:
-            repair = SummaryRequest(
-                messages=repair_request(request.messages, verdict.text, verdict.missing),
-                span=request.span,
-                texts=request.texts,
-                max_tokens=request.max_tokens,
-            )
-            second = yield from self._call(number, repair, source, chunks, parts)
+            repair = repair_request(messages, verdict.text, verdict.missing)
+            second = yield from self._call(number, repair, source)
             if second is not None and len(second.missing) < len(verdict.missing):
                 verdict = second
         return verdict.text
 
     def _call(
-        self,
-        number: int,
-        request: SummaryRequest,
-        source: Source,
-        chunks: Sequence[str],
-        parts: int,
+        self, number: int, messages: Sequence[BaseMessage], source: Source
     ) -> Generator[Effect, object, Verdict | None]:
         """One call and its verdict; None where it failed or its text is rejected."""
         name = self.tiers[number].name
         self.calls += 1
+        request = SummaryRequest(messages, source.span, source.texts, source.max_tokens)
         outcome = yield CallModel(number, request)
         if isinstance(outcome, CallFailed):
             reason = f"{type(outcome.error).__name__}: {outcome.error}"
@@ -142,10 +140,10 @@ class Writer:
             return None
         verdict = verify(
             outcome,  # type: ignore[arg-type]  # a Reply, by the contract of CallModel
-            source=chunks,
+            source=source.chunks,
             previous=source.previous,
-            source_tokens=max(1, source.tokens // parts),
-            max_tokens=request.max_tokens,
+            source_tokens=source.tokens,
+            max_tokens=source.max_tokens,
             count=self.count,
             sections=self.prompt is None,
         )

@@ -14,6 +14,9 @@ from langgraph_compaction.record import message_key
 from langgraph_compaction.view import Layout
 from langgraph_compaction.view.pairing import Group, first_open, groups
 
+SEGMENT_FRAME = 20
+"""Tokens of a segment beside its text: its heading."""
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -65,15 +68,20 @@ def choose_span(
     sizes = [count(layout.clipped(messages[group.start : group.stop])) for group in found]
     newest = newest_human(messages, boundary, layout.anchor.kept)
     task = _task(messages, layout, policy, newest)
-    latest = _last_cut(messages, found, policy)
-    cut = _cut(found, sizes, policy, fixed=fixed, latest=latest)
-    stop = found[cut].start if cut < len(found) else len(messages)
-    inside = [*layout.anchor.kept, *range(boundary, stop)]
     also = {index for index in (task,) if index is not None}
-    if newest is not None and not policy.fold_all:
+    if newest is not None and not _is_quoted(messages[newest], policy, count):
         also.add(newest)
-    kept = protected(messages, inside, policy.pinned, also)
-    folded = [index for index in inside if index not in kept]
+    reach = [*layout.anchor.kept, *range(boundary, len(messages))]
+    staying = protected(messages, reach, policy.pinned, also)
+    stays = [
+        count(layout.clipped([messages[i] for i in range(group.start, group.stop) if i in staying]))
+        for group in found
+    ]
+    latest = _last_cut(messages, found, policy)
+    cut = _cut(found, sizes, stays, policy, fixed=fixed, latest=latest)
+    stop = found[cut].start if cut < len(found) else len(messages)
+    kept = {index for index in staying if index < stop}
+    folded = [index for index in reach if index < stop and index not in kept]
     if not folded:
         return None
     return Span(
@@ -85,6 +93,13 @@ def choose_span(
         tokens=count(layout.clipped([messages[index] for index in folded])),
         tail_tokens=sum(sizes[cut:]),
     )
+
+
+def _is_quoted(
+    newest: BaseMessage, policy: Policy, count: Callable[[Sequence[BaseMessage]], int]
+) -> bool:
+    """Whether the newest request is folded and quoted in full: if all folds, and it has room."""
+    return policy.fold_all and count([newest]) <= policy.max_digest // 2
 
 
 def _task(
@@ -109,16 +124,24 @@ def _last_cut(messages: Sequence[BaseMessage], found: Sequence[Group], policy: P
 
 
 def _cut(
-    found: Sequence[Group], sizes: Sequence[int], policy: Policy, *, fixed: int, latest: int
+    found: Sequence[Group],
+    sizes: Sequence[int],
+    stays: Sequence[int],
+    policy: Policy,
+    *,
+    fixed: int,
+    latest: int,
 ) -> int:
-    """How many groups to fold."""
+    """How many groups to fold; ``stays`` are the tokens of each that stay visible even then."""
     if policy.fold_all:
         return latest
     lengths = [group.stop - group.start for group in found]
     tails = [*accumulate(reversed(sizes), initial=0)][::-1]
+    kept = [*accumulate(stays, initial=0)]
 
     def size_after(cut: int) -> int:
-        return fixed + policy.segment_cap(max(tails[0] - tails[cut], 1)) + tails[cut]
+        folded = max(1, tails[0] - tails[cut] - kept[cut])
+        return fixed + kept[cut] + policy.segment_cap(folded) + SEGMENT_FRAME + tails[cut]
 
     floor = min(_smallest_tail(lengths, policy.min_keep), latest)
     while policy.hard is not None and floor < latest and size_after(floor) > policy.hard:

@@ -13,6 +13,7 @@ from langgraph_compaction.plan.policy import Policy
 from langgraph_compaction.plan.triggers import Usage, fired
 from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.view import Layout, lay_out
+from langgraph_compaction.view.digest import frame
 
 LEAST_SPAN = 50
 """Tokens of a span below which no segment, heading included, could be smaller than the span."""
@@ -80,6 +81,8 @@ def _with_span(
     hard: bool,
 ) -> Decision:
     fixed = usage.tokens - counter.messages(layout.recent)
+    if layout.digest is None:  # a first fold brings the digest's frame with it
+        fixed += counter.text(frame(layout.render))
     span = choose_span(messages, layout, policy, counter.messages, fixed=fixed)
     if hard:
         if span is None or span.tokens < LEAST_SPAN:

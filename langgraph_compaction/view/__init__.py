@@ -140,7 +140,7 @@ def lay_out(
     recent = list(messages[anchor.boundary :])
     for index in range(min(made_before_fold, len(recent))):
         recent[index] = detached(recent[index])
-    if anchor.digest and len(leading) == len(own):
+    if anchor.digest and anchor.boundary == 0:  # a prune, and no anchor left: all is shown
         while recent and isinstance(recent[0], SystemMessage):
             leading.append(recent.pop(0))
     if kept and recent:

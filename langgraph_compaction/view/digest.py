@@ -30,7 +30,11 @@ def digest_text(record: CompactionRecord, render: Render) -> str | None:
     segments = record.get("segments", ())
     if not segments:
         return None
-    texts = [segment["text"] for segment in segments]
+    return frame(render, [segment["text"] for segment in segments])
+
+
+def frame(render: Render, texts: Sequence[str] = ()) -> str:
+    """The texts between the lines that open and close a digest."""
     return "\n\n".join([render.get("heading", HEADING), *texts, render.get("end", END)])
 
 

@@ -87,7 +87,7 @@ def main() -> None:
         routed = median_ms(lambda state=state: route(state))
         view = median_ms(lambda state=state: node.view(state))
         first = first or visit
-        print(f"{size:>9,}  {visit:>9.3f}  {routed:>9.3f}  {view:>9.3f}  {visit / first:>12.2f}x")
+        print(f"{size:>15,}{visit:>15.3f}{routed:>15.3f}{view:>15.3f}{visit / first:>14.2f}x")
 
 
 if __name__ == "__main__":

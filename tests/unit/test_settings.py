@@ -235,7 +235,7 @@ def test_with_any_window_the_defaults_are_in_order(window: int, max_output: int 
     assert 0 < found.max_digest < found.target
 
 
-@given(st.integers(1, 200_000), st.integers(4, 20_000))
+@given(st.integers(1, 200_000), st.integers(200, 20_000))
 def test_a_segment_is_smaller_than_its_source_and_leaves_room(source: int, digest: int) -> None:
     rules = resolved(trigger=None, max_digest_tokens=digest)
     cap = rules.segment_cap(source)
