@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 
 from langgraph_compaction.record import DigestSegment, segment_tokens
 
+ROOM_SHARE = 0.75
+"""Share of the digest's budget that condensing brings it down to: with less room below the budget
+every fold would condense again, with more the oldest text would lose detail at once."""
 CONDENSED_SHARE = 0.5
 """Tokens of a condensed segment as a share of what it replaces, at most."""
 LEAST_TOKENS = 40
@@ -72,10 +75,10 @@ def joined(
 
 
 def condensed_cap(old: Sequence[DigestSegment], budget: int, least: int) -> int:
-    """Tokens that the condensed text of some neighbours may have.
+    """Tokens that the condensed text of some neighbours may have: half of theirs, at most.
 
-    Each level has half the room of the level below: a quarter of the budget for a segment of
-    level 0, an eighth for one of level 1, and so on. So the levels fit the budget together, and
+    Each level has half the room of the level below: a quarter of the budget for one segment of
+    level 1, an eighth for one of level 2, and so on. So the levels fit the budget together, and
     the thread may grow without end.
 
     Args:
@@ -87,22 +90,35 @@ def condensed_cap(old: Sequence[DigestSegment], budget: int, least: int) -> int:
     level = max(segment.get("level", 0) for segment in old) + 1
     half = int(total * CONDENSED_SHARE)
     floor = max(LEAST_TOKENS, min(least, budget // LEAST_SHARE))
-    return max(1, min(half, max(budget >> (level + 2), floor)))
+    return max(1, min(half, max(budget >> (level + 1), floor)))
 
 
-def neighbours(segments: Sequence[DigestSegment], budget: int) -> slice | None:
+def neighbours(segments: Sequence[DigestSegment], budget: int, least: int) -> slice | None:
     """The neighbouring segments to condense next, or None while the chain is within its budget.
 
-    All of the lowest level that has two neighbours; the newest segment is left alone while there
-    are others. So a text is condensed a logarithmic number of times, as levels merge in a
-    log-structured store.
+    The oldest of the lowest level that has two neighbours, as many as are needed to come down to
+    `ROOM_SHARE` of the budget; the newest segment is left alone while there are others. So a text
+    is condensed a logarithmic number of times, as levels merge in a log-structured store.
 
     Args:
         segments: the chain, oldest first.
         budget: tokens that all segments together may have.
+        least: as in `condensed_cap`.
     """
-    if sum(map(segment_tokens, segments)) <= budget or len(segments) < 2:
+    total = sum(map(segment_tokens, segments))
+    if total <= budget or len(segments) < 2:
         return None
+    start, stop = _lowest_run(segments)
+    for end in range(start + 2, stop):
+        old = segments[start:end]
+        saved = sum(map(segment_tokens, old)) - condensed_cap(old, budget, least)
+        if total - saved <= budget * ROOM_SHARE:
+            return slice(start, end)
+    return slice(start, stop)
+
+
+def _lowest_run(segments: Sequence[DigestSegment]) -> tuple[int, int]:
+    """Start and stop of the run of one level to condense from; at least two segments long."""
     runs: list[tuple[int, int, int]] = []
     start = 0
     levels = [segment.get("level", 0) for segment in segments]
@@ -113,6 +129,6 @@ def neighbours(segments: Sequence[DigestSegment], budget: int) -> slice | None:
     for _, first, stop in sorted(runs):
         older = min(stop, len(segments) - 1)
         if older - first >= 2:
-            return slice(first, older)
+            return first, older
     # No two neighbours of one level beside the newest segment: the two oldest join.
-    return slice(0, 2)
+    return 0, 2

@@ -141,8 +141,8 @@ def condensed(
     visit: Visit, record: CompactionRecord, writer: Writer, *, urgent: bool
 ) -> Generator[Effect, object, CompactionRecord]:
     """Condense neighbouring segments until the chain is within its budget."""
-    budget = visit.policy.max_digest
-    while (chosen := neighbours(record.get("segments", []), budget)) is not None:
+    budget, least = visit.policy.max_digest, visit.policy.min_segment
+    while (chosen := neighbours(record.get("segments", []), budget, least)) is not None:
         segments = record["segments"]
         old = segments[chosen]
         tokens = sum(map(segment_tokens, old))
@@ -151,7 +151,7 @@ def condensed(
             span=(),
             texts=[segment["text"] for segment in old],
             tokens=tokens,
-            max_tokens=condensed_cap(old, budget, visit.policy.min_segment),
+            max_tokens=condensed_cap(old, budget, least),
             previous=[segment["text"] for segment in segments[: chosen.start]],
         )
         written = yield from writer.write(source)

@@ -140,7 +140,8 @@ class Writer:
             return None
         verdict = verify(
             outcome,  # type: ignore[arg-type]  # a Reply, by the contract of CallModel
-            source=source.chunks,
+            # Condensing may keep lines word for word; its size is checked all the same.
+            source=() if source.condenses else source.chunks,
             previous=source.previous,
             source_tokens=source.tokens,
             max_tokens=source.max_tokens,

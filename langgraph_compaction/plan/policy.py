@@ -70,6 +70,6 @@ class Policy:
     def segment_cap(self, source_tokens: int) -> int:
         """Tokens that a segment made from ``source_tokens`` may have."""
         cap = min(max(self.min_segment, int(source_tokens * self.segment_share)), self.max_segment)
-        # A quarter of the digest's budget, so that the levels above find room, too.
-        cap = max(LEAST_SEGMENT, min(cap, self.max_digest // 4))
+        # A fifth of the digest's budget, so that the levels above find room, too.
+        cap = max(LEAST_SEGMENT, min(cap, self.max_digest // 5))
         return max(1, min(cap, source_tokens - 1))

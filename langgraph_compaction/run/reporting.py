@@ -11,6 +11,7 @@ from langgraph.config import get_stream_writer
 from langgraph.constants import TAG_NOSTREAM
 
 logger = logging.getLogger("langgraph_compaction")
+logger.addHandler(logging.NullHandler())  # a library leaves it to the application what is shown
 
 RUN_NAME = "langgraph_compaction.summary"
 """Name of summary calls in traces. Never a node's name: what a chain named like the node it runs in

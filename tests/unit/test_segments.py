@@ -119,7 +119,7 @@ def test_joined_segments_cover_what_they_covered() -> None:
 def test_the_oldest_of_the_lowest_level_are_condensed(
     segments: list[tuple[int, int]], budget: int, chosen: tuple[int, int] | None
 ) -> None:
-    found = neighbours(chain(*segments), budget)
+    found = neighbours(chain(*segments), budget, 1)
     assert (None if found is None else (found.start, found.stop)) == chosen
 
 
@@ -128,7 +128,7 @@ def test_the_oldest_of_the_lowest_level_are_condensed(
 )
 def test_a_choice_is_two_neighbours_at_least(sizes: list[tuple[int, int]], budget: int) -> None:
     segments = chain(*sizes)
-    found = neighbours(segments, budget)
+    found = neighbours(segments, budget, 1)
     total = sum(tokens for _, tokens in sizes)
     assert (found is None) == (total <= budget or len(segments) < 2)
     if found is not None:
@@ -164,7 +164,7 @@ def test_over_a_long_thread_a_text_is_condensed_a_logarithmic_number_of_times(
     segments: list[DigestSegment] = []
     for number in range(folds):
         segments += [DigestSegment(**{**sealed("x", number, number), "tokens": size})]
-        while (chosen := neighbours(segments, budget)) is not None:
+        while (chosen := neighbours(segments, budget, rules.min_segment)) is not None:
             old = segments[chosen]
             one = joined(old, "x", model="m", count=len)
             one["tokens"] = condensed_cap(old, budget, rules.min_segment)
