@@ -17,7 +17,6 @@ from langgraph_compaction.errors import (
     RecordVersionError,
 )
 from langgraph_compaction.node import CompactionNode, Measurement
-from langgraph_compaction.plan.pins import pin
 from langgraph_compaction.record import CompactionRecord, DigestSegment
 from langgraph_compaction.settings import CompactionSettings
 from langgraph_compaction.state import (
@@ -27,6 +26,7 @@ from langgraph_compaction.state import (
     merge_settings,
 )
 from langgraph_compaction.view import model_view
+from langgraph_compaction.view.marks import pin
 
 __version__ = "0.1.0"
 

@@ -9,15 +9,16 @@ from langchain_core.messages import BaseMessage, RemoveMessage
 
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.record import (
+    EDITED,
     RECORD_VERSION,
     CompactionRecord,
     DigestSegment,
     Render,
     message_key,
-    segment_tokens,
 )
 from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, read_state
 from langgraph_compaction.view.anchors import Anchor, fingerprint, locate
+from langgraph_compaction.view.marks import is_marked
 
 
 def advanced(
@@ -54,8 +55,8 @@ def advanced(
         "kept_hints": list(kept),
         "boundary_hint": stop,
         "render": render,
-        "fold_length": anchor.position_of(len(messages)),
-        "fold_steps": steps,
+        "length_at_fold": anchor.position_of(len(messages)),
+        "steps_at_fold": steps,
     }
     if last.id is None:
         changed["fingerprint"] = fingerprint(last)
@@ -99,6 +100,7 @@ def edit_digest(
     Raises:
         ConfigurationError: the text is empty, or there is no such segment.
         MissingChannelError: the state lacks a channel.
+        RecordError, RecordVersionError: the record cannot be read.
     """
     _, record = read_state(state, messages_key=messages_key, compaction_key=compaction_key)
     segments = list(record.get("segments", ()))
@@ -115,8 +117,8 @@ def edit_digest(
     edited: DigestSegment = {
         **before,
         "text": text,
-        "tokens": max(1, round(segment_tokens(before) * ratio)),
-        "model": "edited",
+        "tokens": max(1, round(before["tokens"] * ratio)),
+        "model": EDITED,
     }
     segments[number] = edited
     changed: CompactionRecord = {**record, "segments": segments}
@@ -146,6 +148,7 @@ def restore(
         ConfigurationError: there is no such segment, or the covered messages were pruned from the
             state, so that there is nothing to show.
         MissingChannelError: the state lacks a channel.
+        RecordError, RecordVersionError: the record cannot be read.
     """
     messages, record = read_state(state, messages_key=messages_key, compaction_key=compaction_key)
     segments = record.get("segments", [])
@@ -156,16 +159,18 @@ def restore(
             "there is nothing to show. forget() drops the digest."
         )
     left, dropped = segments[:number], segments[number:]
-    if not left:
-        return {compaction_key: revised(_emptied(record), human=True)}
     anchor = locate(messages, record)
+    if not left:
+        emptied = _emptied(record, min(anchor.made_after, len(messages)))
+        return {compaction_key: revised(emptied, human=True)}
     new_end = left[-1]
     boundary = _end_of(new_end, messages, anchor)
-    absorbed = [name for gone in dropped for name in gone.get("absorbed_ids", ())]
+    names = {name for gone in dropped for name in gone.get("absorbed_ids", ())}
+    names.update(record.get("kept_ids", ()))
     kept = [
         (index, message_key(messages[index], index))
-        for index in range(min(boundary, len(messages)))
-        if index in anchor.kept or message_key(messages[index], index) in absorbed
+        for index in range(boundary)
+        if message_key(messages[index], index) in names
     ]
     changed: CompactionRecord = {
         **record,
@@ -195,9 +200,18 @@ def _end_of(segment: DigestSegment, messages: Sequence[BaseMessage], anchor: Anc
     return min(len(messages), max(0, anchor.index_of(segment["last_index"]) + 1))
 
 
-def _emptied(record: CompactionRecord) -> CompactionRecord:
-    """A record that covers nothing but still outranks what came before it."""
-    return {"epoch": record.get("epoch", 0), "revision": record.get("revision", 0)}
+def _emptied(record: CompactionRecord, made_before: int) -> CompactionRecord:
+    """A record that covers nothing but still outranks what came before it.
+
+    ``made_before`` messages were made under an earlier view: what they say to their provider
+    about it must stay out of the view, see `view.provider`.
+    """
+    return {
+        "epoch": record.get("epoch", 0),
+        "revision": record.get("revision", 0),
+        "length_at_fold": made_before,
+        "steps_at_fold": record.get("steps_at_fold", 0),
+    }
 
 
 def forget(
@@ -205,9 +219,9 @@ def forget(
 ) -> dict[str, Any]:
     """A state update that drops the digest and the messages it covers, for good.
 
-    The kept messages (task, pins) and the recent ones stay. Covered messages still in the state
-    are removed by id; earlier checkpoints of the thread are the checkpointer's and stay as they
-    are. Nothing of the digest comes back through a fold that was computed before.
+    The kept messages (task, pins), whatever is marked as pinned, and the recent messages stay.
+    Covered messages still in the state are removed by id; earlier checkpoints of the thread are
+    the checkpointer's and stay as they are. Nothing of the digest comes back through a fold that was computed before.
 
     Args:
         state: the values of the graph's state.
@@ -218,17 +232,24 @@ def forget(
         ConfigurationError: covered messages have no ids and so cannot be removed; give the
             messages channel the `add_messages` reducer, or remove them yourself.
         MissingChannelError: the state lacks a channel.
+        RecordError, RecordVersionError: the record cannot be read.
     """
     messages, record = read_state(state, messages_key=messages_key, compaction_key=compaction_key)
     anchor = locate(messages, record)
-    hidden = [messages[index] for index in range(anchor.boundary) if index not in set(anchor.kept)]
+    kept = set(anchor.kept)
+    hidden = [
+        messages[index]
+        for index in range(anchor.boundary)
+        if index not in kept and not is_marked(messages[index])
+    ]
     if any(message.id is None for message in hidden):
         raise ConfigurationError(
             "forget: covered messages of this state have no ids, so that they cannot be removed "
             f"from {messages_key!r}. Give that channel the add_messages reducer, or remove the "
             "messages yourself and write an empty record with a greater epoch."
         )
-    update: dict[str, Any] = {compaction_key: revised(_emptied(record), human=True)}
+    emptied = _emptied(record, len(messages) - len(hidden))
+    update: dict[str, Any] = {compaction_key: revised(emptied, human=True)}
     if hidden:
         update[messages_key] = [RemoveMessage(id=str(message.id)) for message in hidden]
     return update

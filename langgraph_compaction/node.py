@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,9 +20,9 @@ from langgraph_compaction.resolving import resolved
 from langgraph_compaction.run.drivers import adrive, drive
 from langgraph_compaction.run.models import (
     Tier,
+    agent_model_of,
     model_limits,
     model_name,
-    named_model,
     tiers_of,
 )
 from langgraph_compaction.run.reporting import reporter, summary_config
@@ -105,19 +106,16 @@ class CompactionNode(Runnable[Any, Update]):
         name: str = "compact",
         **values: Any,
     ) -> None:
-        if isinstance(settings, CompactionSettings):
-            base = settings
-        else:
-            base = CompactionSettings.of(settings or {})
+        base = _settings(settings)
         self.settings = base.changed(values)
         self.name = name
         self.messages_key = messages_key
         self.compaction_key = compaction_key
-        if isinstance(agent_model, str):
-            agent_model = named_model(agent_model)
+        agent_model = agent_model_of(agent_model)
         window, max_output = model_limits(agent_model)
         self._policy = resolved(self.settings, window=window, max_output=max_output)
         self._counter = _counter(token_counter, agent_model)
+        self._counted = False
         self._tiers: list[Tier] = tiers_of(model, count=self._counter.text)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
@@ -140,6 +138,10 @@ class CompactionNode(Runnable[Any, Update]):
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
         """Visit a thread asynchronously; see `invoke`."""
+        if not self._counted:
+            # The first count loads the vocabulary, which may take seconds: not on the event loop.
+            await asyncio.to_thread(self._counter.text, "a")
+            self._counted = True
         steps = compaction_steps(self._visit(input))
         return self._update(await adrive(steps, self._tiers, reporter(), summary_config(config)))
 
@@ -210,6 +212,17 @@ class CompactionNode(Runnable[Any, Update]):
 
     def _update(self, record: CompactionRecord | None) -> Update:
         return {} if record is None else {self.compaction_key: record}
+
+
+def _settings(given: Any) -> CompactionSettings:
+    if isinstance(given, CompactionSettings):
+        return given
+    if given is None or isinstance(given, Mapping):
+        return CompactionSettings.of(given or {})
+    raise ConfigurationError(
+        f"settings: {given!r} has to be a CompactionSettings or a mapping of its values, such as "
+        '{"trigger": ["fraction", 0.8]}.'
+    )
 
 
 def _counter(given: Any, agent_model: Any) -> TokenCounter:

@@ -7,14 +7,28 @@ the state, too. So a record is a dict, and its shape is checked where it is read
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NotRequired
+from types import UnionType
+from typing import (
+    Any,
+    Literal,
+    NotRequired,
+    Union,
+    get_args,
+    get_origin,
+)
 
 from langchain_core.messages import BaseMessage
 
 # pydantic refuses typing.TypedDict before Python 3.12.
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, get_type_hints, is_typeddict
 
 from langgraph_compaction.errors import RecordError, RecordVersionError
+
+LEAST_SEGMENT_TOKENS = 40
+"""Tokens that a segment's text may have in the smallest window: below, two lines find no room."""
+
+EDITED = "edited"
+"""``model`` of a segment whose text a person wrote; it is never condensed."""
 
 RECORD_VERSION = 1
 """The version of the record's shape that this package writes, and the newest it reads."""
@@ -44,8 +58,10 @@ class DigestSegment(TypedDict):
     model: str
     """Who wrote it: the tier's name, or "extractive" for the model-free fallback."""
     absorbed_ids: NotRequired[list[str]]
-    """Ids of kept messages from before ``first_index`` that this segment took in because their
-    pin was gone. A restore of the segment makes them visible again."""
+    """Keys of kept messages from before ``first_index`` that this segment took in because nothing
+    kept them any more. A restore of the segment makes them visible again."""
+    absorbed_indexes: NotRequired[list[int]]
+    """Their positions, in the same order."""
 
 
 class Render(TypedDict, total=False):
@@ -56,16 +72,16 @@ class Render(TypedDict, total=False):
 
     role: Literal["human", "system"]
     """Whether the digest is a human message (default) or part of the leading system text."""
-    heading: str
+    header: str
     """Text that opens the digest; never changes when a segment is added."""
-    end: str
+    footer: str
     """Text that closes the digest."""
     task: str | None
     """Key (see `message_key`) of the task among the kept messages; it stands before the digest."""
-    result_chars: int
+    clip_result_chars: int
     """Characters that the results of one call group may take together before the largest are
     clipped to head and tail; 0 or absent: never clipped."""
-    message_chars: int
+    clip_message_chars: int
     """The same for one human message; 0 or absent: never clipped."""
 
 
@@ -105,48 +121,67 @@ class CompactionRecord(TypedDict, total=False):
     fingerprint: str
     """Only where messages have no ids: `fingerprint` of the message at ``last_summarized_index``,
     so that a chat that was cleared and refilled is not mistaken for the one that was folded."""
-    fold_length: int
+    length_at_fold: int
     """Messages of the thread when the last fold was made: what stands before this position was
     made under an earlier view."""
-    fold_steps: int
+    steps_at_fold: int
     """AI messages of the thread when the last fold was made; 0 or absent: no fold yet."""
 
 
-_FIELDS: dict[str, type | tuple[type, ...]] = {
-    "version": int,
-    "epoch": int,
-    "revision": int,
-    "segments": list,
-    "last_summarized_index": int,
-    "last_summarized_id": (str, type(None)),
-    "next_id": (str, type(None)),
-    "kept_ids": list,
-    "pruned": bool,
-    "render": dict,
-    "boundary_hint": int,
-    "kept_hints": list,
-    "fingerprint": str,
-    "fold_length": int,
-    "fold_steps": int,
-}
-_RENDER_FIELDS: dict[str, type | tuple[type, ...]] = {
-    "role": str,
-    "heading": str,
-    "end": str,
-    "task": (str, type(None)),
-    "result_chars": int,
-    "message_chars": int,
-}
-_SEGMENT_FIELDS: dict[str, type | tuple[type, ...]] = {
-    "text": str,
-    "first_index": int,
-    "last_index": int,
-    "last_id": (str, type(None)),
-    "level": int,
-    "tokens": int,
-    "source_tokens": int,
-    "model": str,
-}
+class _Shape:
+    """What the values of a TypedDict's fields may be, from its annotations."""
+
+    def __init__(self, kind: type) -> None:
+        hints = get_type_hints(kind)
+        self.kinds = {name: _kinds(hint) for name, hint in hints.items()}
+        self.items = {name: get_args(hint)[0] for name, hint in hints.items() if _is_list(hint)}
+        # __required_keys__ does not see NotRequired in annotations that are strings.
+        marked: dict[str, Any] = get_type_hints(kind, include_extras=True)
+        optional = {name for name, hint in marked.items() if get_origin(hint) is NotRequired}
+        self.required = set(hints) - optional if getattr(kind, "__total__", True) else set()
+
+    def check(self, value: Mapping[str, Any], where: str) -> None:
+        missing = sorted(self.required - value.keys())
+        if missing:
+            raise RecordError(
+                f"The {where} has no {missing[0]!r}. Nothing was changed: correct it with "
+                "graph.update_state."
+            )
+        for name, kinds in self.kinds.items():
+            if name not in value:
+                continue
+            found, item = value[name], self.items.get(name)
+            if type(found) not in kinds or (
+                item in {str, int} and any(type(one) is not item for one in found)
+            ):
+                wanted = " or ".join(
+                    "None" if kind is type(None) else kind.__name__ for kind in kinds
+                )
+                of = f" of {item.__name__}" if item in {str, int} else ""
+                raise RecordError(
+                    f"Field {name!r} of the {where} is {found!r}; it has to be {wanted}{of}. "
+                    "Nothing was changed: correct it with graph.update_state."
+                )
+
+
+def _is_list(hint: Any) -> bool:
+    return get_origin(hint) is list
+
+
+def _kinds(hint: Any) -> tuple[type, ...]:
+    origin = get_origin(hint)
+    if origin is Literal:
+        return tuple({type(choice) for choice in get_args(hint)})
+    if origin in {UnionType, Union}:
+        return tuple(kind for choice in get_args(hint) for kind in _kinds(choice))
+    if origin is list:
+        return (list,)
+    return (dict,) if is_typeddict(hint) else (hint,)
+
+
+_RECORD = _Shape(CompactionRecord)
+_SEGMENT = _Shape(DigestSegment)
+_RENDER = _Shape(Render)
 
 
 def checked_record(value: object) -> CompactionRecord:
@@ -167,55 +202,22 @@ def checked_record(value: object) -> CompactionRecord:
     version = value.get("version", RECORD_VERSION)
     if isinstance(version, int) and version > RECORD_VERSION:
         raise RecordVersionError(version, RECORD_VERSION)
-    _check_fields(value, _FIELDS, "compaction record")
-    _check_items(value, "kept_ids", str)
-    _check_items(value, "kept_hints", int)
-    _check_fields(value.get("render", {}), _RENDER_FIELDS, "compaction record's render")
+    _RECORD.check(value, "compaction record")
+    _RENDER.check(value.get("render", {}), "compaction record's render")
     segments = value.get("segments", ())
     for number, segment in enumerate(segments):
         if not isinstance(segment, dict):
             raise RecordError(
                 f"Segment {number} of the compaction record is a {type(segment).__name__}, not a "
-                "dict. Repair it, or start anew with {'epoch': <greater than before>}."
+                "dict. Nothing was changed: correct it with graph.update_state."
             )
-        _check_fields(segment, _SEGMENT_FIELDS, f"segment {number} of the compaction record")
-        if not isinstance(segment.get("text"), str):
-            raise RecordError(f"Segment {number} of the compaction record has no text.")
+        _SEGMENT.check(segment, f"compaction record's segment {number}")
     if value.get("last_summarized_index", -1) < 0 and segments:
         raise RecordError(
             "The compaction record has segments but no last_summarized_index. Set it to the "
             "position of the last message that the segments cover, or remove the segments."
         )
     return value  # type: ignore[return-value]  # checked field by field above
-
-
-def _check_fields(
-    value: Mapping[str, Any], fields: Mapping[str, type | tuple[type, ...]], where: str
-) -> None:
-    for name, expected in fields.items():
-        if name not in value:
-            continue
-        found = value[name]
-        if not isinstance(found, expected) or (isinstance(found, bool) and expected is int):
-            names = expected if isinstance(expected, tuple) else (expected,)
-            wanted = " or ".join("None" if kind is type(None) else kind.__name__ for kind in names)
-            raise RecordError(
-                f"Field {name!r} of the {where} is {found!r}; it has to be {wanted}. "
-                "Nothing was changed: correct it with graph.update_state."
-            )
-
-
-def _check_items(value: Mapping[str, Any], name: str, expected: type) -> None:
-    if not all(type(item) is expected for item in value.get(name, ())):
-        raise RecordError(
-            f"Field {name!r} of the compaction record is {value[name]!r}; it has to be a list of "
-            f"{expected.__name__}. Nothing was changed: correct it with graph.update_state."
-        )
-
-
-def segment_tokens(segment: DigestSegment) -> int:
-    """Tokens of a segment's text; estimated at four characters each where they are not noted."""
-    return segment.get("tokens", len(segment["text"]) // 4 + 1)
 
 
 def message_key(message: BaseMessage, position: int) -> str:

@@ -62,7 +62,7 @@ def resolved(
     if settings.trigger == CompactionSettings.trigger and window is None:
         raise ConfigurationError(
             f"trigger: the default {DEFAULT_TRIGGER!r} needs the context window of the agent's "
-            "model. Pass agent_model= (a model whose profile is known) or context_window=, or "
+            "model. Pass context_window=, or an agent_model= whose profile LangChain knows, or "
             'give the trigger in tokens, such as trigger=("tokens", 100_000).'
         )
     _need_window("trigger", settings.trigger, [c for clause in clauses for c in clause], window)
@@ -82,13 +82,13 @@ def resolved(
     target = _target(settings, soft, keep_tokens)
     render: Render = {"role": settings.digest_role}
     if settings.digest_header is not None:
-        render["heading"] = settings.digest_header
+        render["header"] = settings.digest_header
     if settings.digest_footer is not None:
-        render["end"] = settings.digest_footer
+        render["footer"] = settings.digest_footer
     if hard is not None:
         # As many characters as tokens fit: even the densest text (a token a character) leaves the
         # call group within the window, and ordinary text is far from it.
-        render["result_chars"] = hard
+        render["clip_result_chars"] = hard
     return Policy(
         clauses=clauses,
         window=window,
@@ -121,7 +121,7 @@ def _need_window(
     if window is None and any(condition.kind == "fraction" for condition in conditions):
         raise ConfigurationError(
             f"{parameter}: {value!r} is a fraction of the context window, which is not known. "
-            "Pass agent_model= (a model whose profile is known) or context_window=, or give "
+            "Pass context_window=, or an agent_model= whose profile LangChain knows, or give "
             f"{parameter} in tokens."
         )
 
@@ -131,8 +131,8 @@ def _hard(settings: CompactionSettings, window: int | None, max_output: int | No
         if settings.reserve_tokens != "auto":
             raise ConfigurationError(
                 f"reserve_tokens: {settings.reserve_tokens!r} is a part of the context window, "
-                "which is not known. Pass agent_model= (a model whose profile is known) or "
-                "context_window=."
+                "which is not known. Pass context_window=, or an agent_model= whose "
+                "profile LangChain knows."
             )
         return None
     if isinstance(settings.reserve_tokens, int):
@@ -185,7 +185,8 @@ def _target(settings: CompactionSettings, soft: int | None, keep_tokens: int | N
     if settings.target != "auto":
         if settings.target is not None and soft is not None and settings.target >= soft:
             raise ConfigurationError(
-                f"target: {settings.target} tokens is not below the trigger, which fires at {soft}."
+                f"target: {settings.target} tokens is not below the trigger, which fires at "
+                f'{soft}. Lower it, or leave it at "auto".'
             )
         return settings.target
     if soft is None:

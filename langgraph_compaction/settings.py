@@ -13,7 +13,7 @@ from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.plan.pins import pin_rule
 from langgraph_compaction.plan.triggers import parse_keep, parse_trigger
 
-DEFAULT_TRIGGER = [("fraction", 0.8), ("tokens", 200_000)]
+DEFAULT_TRIGGER = (("fraction", 0.8), ("tokens", 200_000))
 """80% of the window is where LangChain's and stagewise's users fold; beyond 200,000 tokens models
 lose the thread whatever their window (stagewise's limit, too)."""
 MIN_FOLD_SHARE = 0.1
@@ -61,7 +61,7 @@ class CompactionSettings:
         digest_footer: replaces the line that closes it.
     """
 
-    trigger: Any = tuple(DEFAULT_TRIGGER)
+    trigger: Any = DEFAULT_TRIGGER
     keep: Any = "auto"
     min_keep: int | Literal["auto"] = "auto"
     target: int | Literal["auto"] | None = "auto"
@@ -100,7 +100,7 @@ class CompactionSettings:
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise ConfigurationError(
-                    f"{name}: {getattr(self, name)!r} is not one of "
+                    f"{name}: {getattr(self, name)!r} is none of the choices; write one of "
                     f"{', '.join(map(repr, choices))}."
                 )
         for name in ("prompt", "instructions", "digest_header", "digest_footer"):
@@ -173,4 +173,6 @@ def _check_whole(name: str, value: Any, least: int) -> None:
 
 def _check_share(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
-        raise ConfigurationError(f"{name}: {value!r} has to be a share from 0 up to, below, 1.")
+        raise ConfigurationError(
+            f"{name}: {value!r} has to be a number from 0 to below 1, such as 0.2."
+        )

@@ -51,23 +51,28 @@ def merge_compaction(
         return {} if current is None else checked_record(current)
     if current is None:
         return checked_record(update)
-    return max(checked_record(current), checked_record(update), key=_rank)
+    one, other = checked_record(current), checked_record(update)
+    if _progress(one) != _progress(other):
+        return max(one, other, key=_progress)
+    return max(one, other, key=_canonical)
 
 
-def _rank(record: CompactionRecord) -> tuple[int, int, int, str]:
+def _progress(record: CompactionRecord) -> tuple[int, int, int]:
+    return (
+        record.get("epoch", 0),
+        record.get("last_summarized_index", -1),
+        record.get("revision", 0),
+    )
+
+
+def _canonical(record: CompactionRecord) -> str:
     try:
-        canonical = json.dumps(record, sort_keys=True, ensure_ascii=True)
+        return json.dumps(record, sort_keys=True, ensure_ascii=True)
     except (TypeError, ValueError) as error:
         raise RecordError(
             f"The compaction record holds a value that is not JSON ({error}). Write only str, int, "
             "float, bool, None, lists and dicts into it."
         ) from error
-    return (
-        record.get("epoch", 0),
-        record.get("last_summarized_index", -1),
-        record.get("revision", 0),
-        canonical,
-    )
 
 
 def merge_messages(left: Any = None, right: Any = None, **kwargs: Any) -> Any:

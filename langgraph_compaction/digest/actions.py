@@ -37,6 +37,7 @@ _SHELL_EFFECT = re.compile(
     r"|sed\s+-i)\b|(?<![-=<>&\d])>{1,2}\s*[\w./~]|<<"
 )
 _CD = re.compile(r"cd\s+\S+\s*(?:&&|;)\s*")
+_TOLD = re.compile(r"(?P<name>[\w.:-]+)\((?P<arguments>.*?)\) → (?:ok|error)\b")
 _SAYS_NOTHING = re.compile(r"[\[{<(\"]|(?:ok|none|null|success\w*|done)\b", re.IGNORECASE)
 
 
@@ -81,6 +82,15 @@ class Action:
         detail = f": {self.detail}" if self.detail else ""
         repeated = f" (×{times})" if times > 1 else ""
         return f"{self.line} → {self.outcome or 'no result'}{detail}{repeated}"
+
+
+def tells_a_look_up(line: str) -> bool:
+    """Whether a line tells, as `Action.told` does, of a call that only looked something up."""
+    told = _TOLD.match(line)
+    if not told or _has_effect(told["name"], None):
+        return False
+    reads = _verbs(told["name"])[:1]
+    return not _READS.isdisjoint(reads) or not _has_effect("", told["arguments"])
 
 
 def reads_as_error(result: str) -> bool:
@@ -150,5 +160,10 @@ def _has_effect(name: str, arguments: Any) -> bool:
         return not _EFFECTS.isdisjoint(verb.split("_")) or bool(
             _SHELL_EFFECT.search(command[:2_000])
         )
-    verbs = re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower())
+    verbs = _verbs(name)
     return bool(verbs) and verbs[0] not in _READS and not _EFFECTS.isdisjoint(verbs)
+
+
+def _verbs(name: str) -> list[str]:
+    """The words of a tool's name in lower case."""
+    return re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower())

@@ -52,6 +52,9 @@ class ExtractiveSummarizer:
     ) -> str:
         """The digest of a span of messages.
 
+        What user and agent said goes before what tools printed; a quote of a result begins with
+        the tool's name and an arrow.
+
         Args:
             messages: the span, oldest first; never changed. System messages are left out: they
                 stay in the view word for word.
@@ -75,8 +78,9 @@ class ExtractiveSummarizer:
     ) -> str:
         """One digest out of several.
 
-        Constraints, open items and references are kept longest; of the rest the oldest goes
-        first. "State now" and "Next step" are those of the newest digest that has them.
+        Constraints, open items and references are kept longest; quotes of results and calls that
+        only looked something up go first, and of the rest the oldest. "State now" and "Next step"
+        are those of the newest digest that has them; a fact in an older state becomes a finding.
 
         Args:
             texts: digests, oldest first, with the sections of the built-in prompt, written by a

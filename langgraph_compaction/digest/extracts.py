@@ -7,6 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from langgraph_compaction.digest import cues
 from langgraph_compaction.digest.actions import Action
@@ -17,14 +18,27 @@ from langgraph_compaction.digest.sentences import Sentence, clipped
 
 GOAL, CONSTRAINTS, DECISIONS, OPEN, FINDINGS, DONE, REFERENCES, STATE, NEXT = SECTIONS
 
+Origin = Literal["said", "found", "printed"]
+"""Of an extract: what user or agent said or did, a reference that stands in results alone, or a
+quote of a result or a call that only looked something up."""
+
 USER = "User: "
 """Label of what the user said where the agent's words stand, too."""
+
+QUOTES = " → "
+"""Between a tool's name and what its result is quoted with, as between a call and its outcome."""
 
 FOLLOWING = 4
 """Sentences after "Still to do:" and the like that are taken to belong to it."""
 
 _DIGITS = re.compile(r"\d+")
 _LABELLED = re.compile(r"\w[\w ./()-]{1,40}[:：] ?\S{1,60}\Z")  # "Port: 8080"
+_VALUE = re.compile(
+    r"`?[\w./-]{1,60}`? ?(?:=|:|→|\|) ?\S.{0,99}\Z"
+)  # "LIMIT_3 = 21 (bytes)", table rows
+_CODED = re.compile(
+    r"`[^`]*`|\S*\w[/_.*]\S*|\S*[/_.*]\w\S*"
+)  # names, paths and globs in a sentence
 _OPEN_MARKS = ("[ ]", "TODO:", "FIXME:")
 _LEADS = (":", "：")
 _ASKS = ("?", "？")
@@ -34,12 +48,21 @@ _POSITIONS = 10_000  # more than a message has sentences
 
 @dataclass(frozen=True, slots=True)
 class Bullet:
-    """One extract: its text, the position it stood at, its rank, and its words."""
+    """One extract.
+
+    Attributes:
+        text: one line.
+        order: the position it stood at.
+        score: its rank within its section.
+        words: what it is compared by; nothing is similar to an extract without words.
+        origin: who stands behind it; what was said goes first.
+    """
 
     text: str
     order: int
     score: float
     words: frozenset[str] = frozenset()
+    origin: Origin = "said"
 
 
 def sections(reading: Reading) -> dict[str, list[Bullet]]:
@@ -53,8 +76,10 @@ def sections(reading: Reading) -> dict[str, list[Bullet]]:
     for order, (content, status) in enumerate(reading.todos):
         section, score = (DONE, 1.5) if status in _SETTLED else (OPEN, 3.0)
         found[section].append(Bullet(f"[{status}] {clipped(content, 200)}", order, score))
-    for order, (reference, score) in enumerate(reading.references.ranked(reading.size)):
-        found[REFERENCES].append(Bullet(reference, order, score))
+    for order, ranked in enumerate(reading.references.ranked(reading.size)):
+        found[REFERENCES].append(
+            Bullet(ranked.name, order, ranked.score, origin="found" if ranked.printed else "said")
+        )
     if not any(found.values()):
         found[STATE] = [_bullet(part, rank.score(part)) for part in reading.everything]
     if not any(found.values()):
@@ -62,9 +87,9 @@ def sections(reading: Reading) -> dict[str, list[Bullet]]:
     return found
 
 
-def _bullet(part: Sentence, score: float, label: str = "") -> Bullet:
+def _bullet(part: Sentence, score: float, label: str = "", origin: Origin = "said") -> Bullet:
     order = part.message * _POSITIONS + min(part.position, _POSITIONS - 1)
-    return Bullet(label + part.text, order, score, frozenset(part.words))
+    return Bullet(label + part.text, order, score, frozenset(part.words), origin)
 
 
 def _sort_user(reading: Reading, rank: Ranking, found: dict[str, list[Bullet]]) -> None:
@@ -126,11 +151,7 @@ def _newest(later: Sequence[Sentence]) -> Sentence | None:
 
 
 def _sort_agent(reading: Reading, rank: Ranking, found: dict[str, list[Bullet]]) -> None:
-    said = [
-        part
-        for part in reading.agent
-        if (part.is_prose() or _LABELLED.match(part.text)) and not cues.COURTESY(part)
-    ]
+    said = [part for part in reading.agent if _states(part) and not cues.COURTESY(part)]
     stated: list[Sentence] = []
     for part, section in _placed(said, reading.acting):
         if section not in (OPEN, None) or part.text.endswith(_ASKS):
@@ -146,6 +167,15 @@ def _sort_agent(reading: Reading, rank: Ranking, found: dict[str, list[Bullet]])
     asked_last = reading.user[-1].message if reading.user else -1
     intents = [part for part in said if part.message > asked_last and cues.INTENT(part)]
     found[NEXT] += [_bullet(part, 1.0) for part in intents[-1:]]
+
+
+def _states(part: Sentence) -> bool:
+    """Whether a line of the agent says something: a sentence, full of names or not, or a value."""
+    if part.is_prose() or _LABELLED.match(part.text):
+        return True
+    if not has_literal(part):
+        return False
+    return bool(_VALUE.match(part.text)) or Sentence.of(_CODED.sub("name", part.text)).is_prose()
 
 
 def _placed(
@@ -188,7 +218,7 @@ def _sort_results(reading: Reading, rank: Ranking, found: dict[str, list[Bullet]
     for part, name, failed in reading.results:
         if len(part.words) > 4 and part.is_prose():
             score = rank.score(part, 0.3 if failed else -0.7)
-            found[FINDINGS].append(_bullet(part, score, f"{name}: "))
+            found[FINDINGS].append(_bullet(part, score, f"{name}{QUOTES}", "printed"))
 
 
 def _sort_actions(actions: Sequence[Action], size: int, found: dict[str, list[Bullet]]) -> None:
@@ -208,4 +238,5 @@ def _sort_actions(actions: Sequence[Action], size: int, found: dict[str, list[Bu
             score += 2.0 if last.outcome == "ok" else 1.0
         section = DONE if last.outcome else OPEN
         order = last.message * _POSITIONS
-        found[section].append(Bullet(last.told(len(equal)), order, score))
+        origin: Origin = "printed" if last.outcome and not last.effect else "said"
+        found[section].append(Bullet(last.told(len(equal)), order, score, origin=origin))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from langgraph_compaction.digest import cues
+from langgraph_compaction.digest.actions import tells_a_look_up
 from langgraph_compaction.digest.extracts import (
     CONSTRAINTS,
     DECISIONS,
@@ -14,13 +15,16 @@ from langgraph_compaction.digest.extracts import (
     GOAL,
     NEXT,
     OPEN,
+    QUOTES,
     REFERENCES,
     STATE,
     USER,
     Bullet,
+    Origin,
 )
 from langgraph_compaction.digest.filling import NOTE, SHORT_NOTE
 from langgraph_compaction.digest.prompts import SECTIONS
+from langgraph_compaction.digest.ranking import has_literal, references
 from langgraph_compaction.digest.sentences import Sentence, sentences, unfenced
 
 _HEADING = re.compile(r"\s{0,3}(?:#{1,6}\s*(.+?)\s*#*|\*\*([^*]{3,60})\*\*:?|([\w ]{3,60}):?)\s*")
@@ -32,6 +36,9 @@ _KEYWORDS = (
     ("pending", OPEN), ("reference", REFERENCES), ("artifact", REFERENCES), ("finding", FINDINGS),
     ("done", DONE), ("completed", DONE), ("next", NEXT), ("state", STATE),
 )  # fmt: skip
+_PRINTED = re.compile(rf"[\w.:-]+{QUOTES}")
+# A capital within a sentence or a word, or something in quotation marks; not "I".
+_NAMES = re.compile(r"\w[,;]? [('‘]*[A-ZÀ-ÖØ-ÞΑ-ΩА-Я]\w|[a-z][A-Z]|[\"“”«„「『]\w")
 _HEADING_CHARS = 200  # a longer line is text
 _BULLETS = 100_000  # more than a digest has
 
@@ -40,7 +47,8 @@ def merged(texts: Sequence[str], limit: int) -> dict[str, list[Bullet]]:
     """The extracts of several digests by section.
 
     The newer rank higher; but constraints, open items and references count by what they say, the
-    first goal comes first, and only the newest state and next step remain.
+    first goal comes first, and only the newest state and next step remain. Facts outlast the state
+    that they stood in: they become findings.
 
     Args:
         texts: the digests, oldest first.
@@ -54,18 +62,40 @@ def merged(texts: Sequence[str], limit: int) -> dict[str, list[Bullet]]:
             score = _score(section, sentence, age, len(texts)) - number / _BULLETS
             order = age * _BULLETS + number
             words = () if section in (DONE, REFERENCES) else sentence.words
-            newest[section].append(Bullet(part, order, score, frozenset(words)))
+            origin = _origin(section, part)
+            newest[section].append(Bullet(part, order, score, frozenset(words), origin))
+            if origin == "printed":
+                # The line may go; what it refers to takes less room.
+                newest[REFERENCES] += [
+                    Bullet(name, order, score / len(texts))
+                    for name in dict.fromkeys(references(part))
+                ]
         for section, bullets in newest.items():
             if bullets and section in (STATE, NEXT):
                 # The user's words outlast the state they stood in.
                 said = [one for one in found[section] if one.text.startswith(USER)]
                 found[CONSTRAINTS] += said
+                if section == STATE:
+                    found[FINDINGS] += [one for one in found[STATE] if _outlasts_state(one)]
                 found[section] = bullets
             else:
                 found[section] += bullets
     if not any(found.values()):
         found[STATE] = [Bullet(f"{len(texts)} records without text.", 0, 0.0)]
     return found
+
+
+def _origin(section: str, part: str) -> Origin:
+    if section == DONE:
+        return "printed" if tells_a_look_up(part) else "said"
+    return "printed" if section == FINDINGS and _PRINTED.match(part) else "said"
+
+
+def _outlasts_state(bullet: Bullet) -> bool:
+    """Whether a line of an earlier state is a fact: it holds a number, a path, a name."""
+    if bullet.text.startswith(USER):
+        return False
+    return has_literal(Sentence.of(bullet.text)) or _NAMES.search(bullet.text) is not None
 
 
 def _score(section: str, sentence: Sentence, age: int, ages: int) -> float:

@@ -12,8 +12,8 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from langgraph_compaction.digest.rendering import (
     DIGEST_FENCE,
+    DRAFT_FENCE,
     FENCE,
-    REQUEST_FENCE,
     escaped,
     fence,
 )
@@ -129,7 +129,8 @@ def summary_request(
     pieces.append(fence(FENCE, chunks))
     if part[1] > 1:
         pieces.append(
-            f"This is piece {part[0]} of {part[1]} of one long message. Record this piece."
+            f"This is piece {part[0]} of {part[1]} of a passage too long for one call. "
+            "Record this piece."
         )
     pieces.append(
         f"Write the record of the <{FENCE}> now, in at most {asked} tokens "
@@ -149,7 +150,7 @@ def repair_request(
         "A first version of the record lacks these sections: "
         + ", ".join(f"## {name}" for name in missing)
         + ". Write the whole record again, with them (leave out one only if the transcript really "
-        "says nothing for it):\n" + fence(REQUEST_FENCE, [escaped(answer)])
+        "says nothing for it):\n" + fence(DRAFT_FENCE, [escaped(answer)])
     )
     first = list(request[:-1])
     return [*first, HumanMessage(content=f"{request[-1].content}\n\n{asked}")]

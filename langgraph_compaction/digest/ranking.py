@@ -14,6 +14,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from langgraph_compaction.digest.sentences import Sentence, clean
 
@@ -135,7 +136,9 @@ def references(text: str, known: dict[str, list[str]] | None = None) -> Iterator
 def _references_in(word: str) -> list[str]:
     found = []
     for match in _REFERENCE.finditer(clean(word)):
-        reference = _DIFF_SIDE.sub("", match.group().rstrip(".,;:!?'*_-"))
+        reference = _DIFF_SIDE.sub("", match.group().rstrip(".,;:!?'*-"))
+        if reference.endswith("_") and not reference.endswith("__"):
+            reference = reference[:-1]  # emphasis; a dunder name ends in two
         if reference.endswith(")") and "(" not in reference:
             reference = reference.rstrip(").,")
         if 2 <= len(reference) <= _REFERENCE_CHARS:
@@ -145,6 +148,14 @@ def _references_in(word: str) -> list[str]:
 
 SPEAKERS = {"user": 3.0, "agent": 2.0, "call": 1.5, "result": 0.0}
 """How much a reference counts by who mentions it: what was said over what was printed."""
+
+
+class RankedReference(NamedTuple):
+    """A reference, its rank, and whether it stands in results alone."""
+
+    name: str
+    score: float
+    printed: bool
 
 
 class ReferenceRanking:
@@ -169,9 +180,13 @@ class ReferenceRanking:
                     self._mentions[reference] += 1 if weight else 0
                     self._last[reference] = message
 
-    def ranked(self, messages: int) -> list[tuple[str, float]]:
-        """References with their ranks, in order of first mention, in a span of ``messages``."""
+    def ranked(self, messages: int) -> list[RankedReference]:
+        """The references in order of first mention, in a span of ``messages`` messages."""
         return [
-            (name, weight + math.log2(1 + self._mentions[name]) + self._last[name] / messages)
+            RankedReference(
+                name,
+                weight + math.log2(1 + self._mentions[name]) + self._last[name] / messages,
+                printed=weight == SPEAKERS["result"],
+            )
             for name, weight in self._speaker.items()
         ]

@@ -20,10 +20,10 @@ FENCE = "transcript"
 """Name of the tag around the rendered span."""
 DIGEST_FENCE = "earlier_digest"
 """Name of the tag around the digest so far, which is context only."""
-REQUEST_FENCE = "current_request"
-"""Name of the tag around instructions that a person gave for one compaction."""
+DRAFT_FENCE = "draft"
+"""Name of the tag around a first answer that lacks sections."""
 
-FENCES = (FENCE, DIGEST_FENCE, REQUEST_FENCE, "message", "call", "result")
+FENCES = (FENCE, DIGEST_FENCE, DRAFT_FENCE, "message", "call", "result")
 
 RESULT_CHARS = 2_000
 """Characters of a tool result that the summariser sees before the middle is left out."""

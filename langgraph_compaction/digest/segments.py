@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from langgraph_compaction.record import DigestSegment, segment_tokens
+from langgraph_compaction.record import EDITED, LEAST_SEGMENT_TOKENS, DigestSegment
 
 ROOM_SHARE = 0.75
 """Share of the digest's budget that condensing brings it down to: with less room below the budget
 every fold would condense again, with more the oldest text would lose detail at once."""
 CONDENSED_SHARE = 0.5
 """Tokens of a condensed segment as a share of what it replaces, at most."""
-LEAST_TOKENS = 40
-"""Tokens that a condensed segment may always have: below, there is no room for two lines."""
 LEAST_SHARE = 16
 """The smallest condensed segment may always have this fraction (one in 16) of the digest's budget,
 or ``min_segment_tokens`` if that is less: below that a record says nothing."""
@@ -29,9 +27,22 @@ def seal(
     model: str,
     count: Callable[[str], int],
     quoted: str | None = None,
-    absorbed_ids: Sequence[str] = (),
+    absorbed: Sequence[tuple[str, int]] = (),
 ) -> DigestSegment:
-    """A segment of level 0; ``quoted`` is the user's newest message, word for word."""
+    """A segment of level 0.
+
+    Args:
+        text: what the summariser wrote.
+        first_index: position of the first message covered, inclusive.
+        last_index: position of the last message covered, inclusive.
+        last_id: its id.
+        step: AI messages of the thread when the fold was made.
+        source_tokens: tokens of what the segment replaces.
+        model: who wrote the text.
+        count: tokens of a text.
+        quoted: the user's newest message, word for word.
+        absorbed: keys and positions of earlier kept messages that the segment took in.
+    """
     heading = f"# Messages {first_index} to {last_index} (folded after step {step})"
     parts = [heading, text]
     if quoted is not None:
@@ -47,8 +58,7 @@ def seal(
         source_tokens=source_tokens,
         model=model,
     )
-    if absorbed_ids:
-        segment["absorbed_ids"] = list(absorbed_ids)
+    _note_absorbed(segment, absorbed)
     return segment
 
 
@@ -62,16 +72,29 @@ def joined(
         text=sealed,
         first_index=first["first_index"],
         last_index=last["last_index"],
-        last_id=last.get("last_id"),
-        level=max(one.get("level", 0) for one in old) + 1,
+        last_id=last["last_id"],
+        level=max(one["level"] for one in old) + 1,
         tokens=count(sealed),
-        source_tokens=sum(one.get("source_tokens", 0) for one in old),
+        source_tokens=sum(one["source_tokens"] for one in old),
         model=model,
     )
-    absorbed = [name for one in old for name in one.get("absorbed_ids", ())]
-    if absorbed:
-        segment["absorbed_ids"] = absorbed
+    # What lies within the joined range comes back with it; only what lies before has to be named.
+    outside = [
+        (name, index)
+        for one in old
+        for name, index in zip(
+            one.get("absorbed_ids", ()), one.get("absorbed_indexes", ()), strict=False
+        )
+        if index < segment["first_index"]
+    ]
+    _note_absorbed(segment, outside)
     return segment
+
+
+def _note_absorbed(segment: DigestSegment, absorbed: Sequence[tuple[str, int]]) -> None:
+    if absorbed:
+        segment["absorbed_ids"] = [name for name, _ in absorbed]
+        segment["absorbed_indexes"] = [index for _, index in absorbed]
 
 
 def condensed_cap(old: Sequence[DigestSegment], budget: int, least: int) -> int:
@@ -86,10 +109,10 @@ def condensed_cap(old: Sequence[DigestSegment], budget: int, least: int) -> int:
         budget: tokens that all segments together may have.
         least: tokens that a segment may always have, see `LEAST_SHARE`.
     """
-    total = sum(map(segment_tokens, old))
-    level = max(segment.get("level", 0) for segment in old) + 1
+    total = sum(one["tokens"] for one in old)
+    level = max(segment["level"] for segment in old) + 1
     half = int(total * CONDENSED_SHARE)
-    floor = max(LEAST_TOKENS, min(least, budget // LEAST_SHARE))
+    floor = max(LEAST_SEGMENT_TOKENS, min(least, budget // LEAST_SHARE))
     return max(1, min(half, max(budget >> (level + 1), floor)))
 
 
@@ -105,30 +128,41 @@ def neighbours(segments: Sequence[DigestSegment], budget: int, least: int) -> sl
         budget: tokens that all segments together may have.
         least: as in `condensed_cap`.
     """
-    total = sum(map(segment_tokens, segments))
+    total = sum(one["tokens"] for one in segments)
     if total <= budget or len(segments) < 2:
         return None
-    start, stop = _lowest_run(segments)
+    found = _lowest_run(segments)
+    if found is None:
+        return None
+    start, stop = found
     for end in range(start + 2, stop):
         old = segments[start:end]
-        saved = sum(map(segment_tokens, old)) - condensed_cap(old, budget, least)
+        saved = sum(one["tokens"] for one in old) - condensed_cap(old, budget, least)
         if total - saved <= budget * ROOM_SHARE:
             return slice(start, end)
     return slice(start, stop)
 
 
-def _lowest_run(segments: Sequence[DigestSegment]) -> tuple[int, int]:
-    """Start and stop of the run of one level to condense from; at least two segments long."""
+def _lowest_run(segments: Sequence[DigestSegment]) -> tuple[int, int] | None:
+    """Start and stop of the run of one level to condense from; at least two segments long.
+
+    What a person wrote is in no run: a correction must not fade.
+    """
     runs: list[tuple[int, int, int]] = []
+    pairs: list[int] = []
     start = 0
-    levels = [segment.get("level", 0) for segment in segments]
-    for index in range(1, len(levels) + 1):
-        if index == len(levels) or levels[index] != levels[start]:
-            runs.append((levels[start], start, index))
-            start = index
+    for index in range(1, len(segments) + 1):
+        before = segments[index - 1]
+        after = segments[index] if index < len(segments) else None
+        if after is not None and EDITED not in {before["model"], after["model"]}:
+            pairs.append(index - 1)
+            if after["level"] == before["level"]:
+                continue
+        runs.append((before["level"], start, index))
+        start = index
     for _, first, stop in sorted(runs):
         older = min(stop, len(segments) - 1)
         if older - first >= 2:
             return first, older
     # No two neighbours of one level beside the newest segment: the two oldest join.
-    return 0, 2
+    return (pairs[0], pairs[0] + 2) if pairs else None

@@ -20,21 +20,42 @@ _PROTOCOL = re.compile(
     r"|\"(?:tool_calls?|tool_call_id|function_call|arguments)\"\s*:",
     re.IGNORECASE,
 )
-_TAG = re.compile(r"</?[A-Za-z][\w:-]*>\s*")
+_LEADING_TAG = re.compile(r"</?[A-Za-z][\w:-]*>(?!/)\s*")  # <root>/src is a path
+_TRAILING_TAG = re.compile(r"</[A-Za-z][\w:-]*>|(?:^|(?<=\s))<[A-Za-z][\w:-]*>")  # List<int> is not
 _DATA_URL = re.compile(r"data:[\w/.+-]*(?:;[\w=.-]+)*;base64,[A-Za-z0-9+/=_-]*")
 _RUN = re.compile(r"[A-Za-z0-9+/=_-]{64,}")
 _EXAMPLE = re.compile(r"<(\w*example\w*)>.{0,4000}?</\1>", re.IGNORECASE | re.DOTALL)
 _LIST_MARK = re.compile(r"(?:[-*+•|]|#{1,6}|>+|\d{1,3}[.)]|THOUGHT:)(?=\s)\s*")
-_EMPHASIS = re.compile(r"(?<!\w)(?:\*\*|__)|(?:\*\*|__)(?!\w)")
+_CODE_SPAN = r"`[^`]*`"
+# Pairs of marks around words only: `__init__`, `**kwargs`, `2**8` and `src/**/*.py` are names.
+_EMPHASIS = re.compile(
+    rf"{_CODE_SPAN}"
+    r"|(?:^|(?<=[\s(\[\"'“‘«—–>|:,;\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]))"
+    rf"(?:\*\*(?P<it>\*?)(?![\s*/])(?P<strong>(?:{_CODE_SPAN}|(?!\*\*)[^`])+?)(?<![\s/])\*\*(?P=it)"
+    rf"|__(?![\s_])(?P<wide>(?:{_CODE_SPAN}|(?!__)[^`])+?)(?<!\s)__)(?![A-Za-z0-9_/*(\[{{])"
+)
 _STOPS = ".:;!?…。！？：|{}>"
 _GOES_ON = re.compile(r"(?:[a-zß-ÿа-я]+[,;:]?[ \t]){2}")
 
 _END = re.compile(r"[.!?…؟۔।。！？｡]+[\"'”’»)\]*_」』）]*")
-_DOTTED = re.compile(r"(?:\w\.)*\w")
+_DOTTED = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
 _ABBREVIATIONS = frozenset(
-    "approx ca cf ch dr e.g ed eg esp etc ex fig figs i.e ie incl jr max min mr mrs ms nr no nos "
-    "op p pp prof resp sec sr st vgl vol vs bzw z.b d.h u.a usw p.ej т.е т.д т.п стр рис".split()
+    "approx ca cf dr e.g ed eg esp etc ex i.e ie incl jr mr mrs ms prof resp sr st vgl vs bzw z.b "
+    "d.h u.a usw p.ej т.е т.д т.п".split()
 )
+_BEFORE_NUMBERS = frozenset("ch fig figs max min no nos nr op p pp sec vol стр рис".split())
+"""Abbreviations only where a number follows; "the answer is no." ends a sentence."""
+_ORDINAL_AFTER = frozenset(
+    "ab am beim bis das dem den der des die ein eine einem einen einer im jeden seit vom zum zur "
+    "und den d".split()
+)
+"""Words after which "3." is a German or Scandinavian ordinal."""
+_MONTH = re.compile(
+    r"\s+(?:Jan|Febr?)uar\b|\s+(?:März|April|Mai|Ju[nl]i|August)\b|\s+(?:Septem|Novem|Dezem)ber\b"
+    r"|\s+Oktober\b"
+)
+_LIST_CHARS = 300
+"""Characters in which the other items of a list within a line are looked for."""
 _CLAUSE = re.compile(r"[,;:—](?=\s)|[，；、：]")
 
 _TO_SPACES = {ord(mark): " " for mark in string.punctuation if mark != "'"}
@@ -71,10 +92,10 @@ def clean(line: str) -> str:
 
 def _without_edge_tags(line: str) -> str:
     start = 0
-    while tag := _TAG.match(line, start):
+    while tag := _LEADING_TAG.match(line, start):
         start = tag.end()
     line = line[start:]
-    while line.endswith(">") and _TAG.fullmatch(line, max(0, line.rfind("<"))):
+    while line.endswith(">") and _TRAILING_TAG.fullmatch(line, max(0, line.rfind("<"))):
         line = line[: line.rfind("<")].rstrip()
     return line
 
@@ -166,7 +187,7 @@ def sentences(text: str, limit: int, *, wrapped: bool = False) -> Iterator[str]:
         mark = _LIST_MARK.match(line)
         line = line[mark.end() :] if mark else line
         if "**" in line or "__" in line:
-            line = _EMPHASIS.sub("", line)
+            line = _EMPHASIS.sub(_without_marks, line)
         line = line.strip(" |")
         start = 0
         for end in _END.finditer(line):
@@ -175,6 +196,12 @@ def sentences(text: str, limit: int, *, wrapped: bool = False) -> Iterator[str]:
                 start = end.end()
         if start < len(line):
             yield from pieces(line[start:].strip(), limit)
+
+
+def _without_marks(match: re.Match[str]) -> str:
+    """The words between marks of emphasis; code, and a single name between ``__``, as they are."""
+    strong, wide = match["strong"], match["wide"]
+    return strong or (wide if wide and " " in wide else match.group())
 
 
 def _unwrapped(lines: Iterable[str]) -> Iterator[str]:
@@ -202,10 +229,34 @@ def _ends_sentence(line: str, start: int, end: re.Match[str]) -> bool:
         return True
     if mark.startswith(".."):
         return not following[1:].islower()
-    last = line[max(start, line.rfind(" ", start, end.start()) + 1) : end.start()]
-    last = last.lstrip("(\"'“«[").lower()
-    ordinal = last.isdigit() and len(last) <= 2
-    return not (ordinal or last in _ABBREVIATIONS or _DOTTED.fullmatch(last))
+    at = max(start, line.rfind(" ", start, end.start()) + 1)
+    last = line[at : end.start()].lstrip("(\"'“«[").lower()
+    if last.isdigit() and len(last) <= 2:
+        goes_on = _is_ordinal(line, start, at, end) or _numbers_an_item(line, start, at, end)
+    elif last in _BEFORE_NUMBERS:
+        goes_on = following[1:].isdigit()
+    else:
+        goes_on = last in _ABBREVIATIONS or _DOTTED.fullmatch(last) is not None
+    return not goes_on
+
+
+def _is_ordinal(line: str, start: int, at: int, end: re.Match[str]) -> bool:
+    """Whether the number from ``at`` on is one as in "am 1. Januar", not the end of a sentence."""
+    if line[end.end() + 1 : end.end() + 2].islower() or _MONTH.match(line, end.end()):
+        return True
+    before = line[max(start, line.rfind(" ", start, max(start, at - 1)) + 1) : at]
+    return bool(line[end.end() :].strip()) and before.strip().lower() in _ORDINAL_AFTER
+
+
+def _numbers_an_item(line: str, start: int, at: int, end: re.Match[str]) -> bool:
+    """Whether the number from ``at`` on is the mark of an item in a list within the line."""
+    if not line[start:at].strip():
+        return True
+    number = int(line[at : end.start()].lstrip("(\"'“«["))
+    if number == 1:
+        opens = line[start:at].rstrip().endswith((":", "："))
+        return opens and " 2. " in line[end.end() : end.end() + _LIST_CHARS]
+    return f" {number - 1}. " in f" {line[max(start, at - _LIST_CHARS) : at]}"
 
 
 def pieces(sentence: str, limit: int) -> Iterator[str]:

@@ -13,12 +13,12 @@ from typing import Any
 
 from langgraph_compaction.changes import revised
 from langgraph_compaction.engine.effects import Effect, Emit
-from langgraph_compaction.engine.folding import condensed, folded
+from langgraph_compaction.engine.folding import FALLBACK_NAME, condensed, folded
 from langgraph_compaction.engine.limits import fitted, relaxed
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.engine.writing import Writer
 from langgraph_compaction.plan.decision import decide
-from langgraph_compaction.record import CompactionRecord, segment_tokens
+from langgraph_compaction.record import CompactionRecord
 
 Steps = Generator[Effect, object, CompactionRecord | None]
 
@@ -52,18 +52,32 @@ def compaction_steps(visit: Visit) -> Steps:
     if decision.span is not None:
         record = yield from folded(visit, decision, decision.span, writer, urgent=urgent)
         record = yield from condensed(visit, record, writer, urgent=urgent)
+        if writer.exhausted:
+            yield Emit(_failure(visit, record, writer, facts))
         record = relaxed(visit, record)
     record = yield from fitted(visit, record, facts)
-    if writer.exhausted:
-        reason = "no tier wrote an acceptable digest" + (
-            "; extracts stand in for it" if urgent else "; the span stays as it was"
-        )
-        failures = list(writer.failures)
-        yield Emit({"type": "compaction.failed", **facts, "reason": reason, "failures": failures})
     if record is visit.record:
         return None
     yield Emit({"type": "compaction.completed", **facts, **_outcome(visit, record, writer)})
     return revised(record)
+
+
+def _failure(
+    visit: Visit, record: CompactionRecord, writer: Writer, facts: dict[str, Any]
+) -> dict[str, Any]:
+    segments = record.get("segments", [])
+    if record is visit.record:
+        rest = "the thread is as it was"
+    elif segments and segments[-1]["model"] == FALLBACK_NAME:
+        rest = "extracts stand in for it"
+    else:
+        rest = "what was finished before counts"
+    return {
+        "type": "compaction.failed",
+        **facts,
+        "reason": f"no tier wrote an acceptable digest; {rest}",
+        "failures": list(writer.failures),
+    }
 
 
 def _outcome(visit: Visit, record: CompactionRecord, writer: Writer) -> dict[str, Any]:
@@ -75,7 +89,8 @@ def _outcome(visit: Visit, record: CompactionRecord, writer: Writer) -> dict[str
         "first_index": before + 1 if last > before else None,
         "last_index": last if last > before else None,
         "segments": len(segments),
-        "digest_tokens": sum(map(segment_tokens, segments)),
-        "model": segments[-1].get("model") if segments else None,
+        "condensed": writer.condensed,
+        "digest_tokens": sum(one["tokens"] for one in segments),
+        "model": segments[-1]["model"] if segments else None,
         "calls": writer.calls,
     }

@@ -16,21 +16,20 @@ from langgraph_compaction.engine.effects import Effect
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.engine.writing import Writer
 from langgraph_compaction.plan.boundaries import Span
-from langgraph_compaction.plan.decision import Counter, Decision
+from langgraph_compaction.plan.decision import Decision
+from langgraph_compaction.plan.fitting import Counter
 from langgraph_compaction.record import (
+    LEAST_SEGMENT_TOKENS,
     CompactionRecord,
     DigestSegment,
     Render,
     message_key,
-    segment_tokens,
 )
 from langgraph_compaction.view.pairing import groups
 
 FALLBACK = ExtractiveSummarizer()
 """Writes the segment where the view exceeds the hard limit and every tier failed."""
 FALLBACK_NAME = "extractive"
-LEAST_EXTRACTS = 40
-"""Tokens that `ExtractiveSummarizer` needs at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ def folded(
     messages, policy, count = visit.messages, visit.policy, visit.counter
     anchor = decision.layout.anchor
     render: Render = {**policy.render, **visit.record.get("render", {}), "task": span.task}
-    steps = visit.record.get("fold_steps", 0) + decision.usage.steps
+    steps = visit.record.get("steps_at_fold", 0) + decision.usage.steps
     record = visit.record
     # A digest that is not shown belongs to a chat that was cleared: the chain starts anew.
     chain: list[DigestSegment] = record.get("segments", []) if anchor.digest else []
@@ -63,13 +62,14 @@ def folded(
     waiting = set(span.folded)
     for part in _parts(visit, decision, span, writer):
         members = [messages[index] for index in part.folded]
+        quoted = _quoted(visit, span, part)
         replaced = count.messages(decision.layout.clipped(members))
         source = Source(
             chunks=part.chunks,
             span=members,
             texts=(),
             tokens=replaced,
-            max_tokens=policy.segment_cap(replaced),
+            max_tokens=policy.segment_cap(replaced - count.text(quoted or "")),
             previous=[segment["text"] for segment in chain],
         )
         written = yield from writer.write(source)
@@ -88,9 +88,15 @@ def folded(
             source_tokens=replaced,
             model=model,
             count=count.text,
-            quoted=_quoted(visit, span, part),
-            absorbed_ids=[message_key(messages[i], i) for i in part.folded if i < anchor.boundary],
+            quoted=quoted,
+            absorbed=[
+                (message_key(messages[i], i), anchor.position_of(i))
+                for i in part.folded
+                if i < anchor.boundary
+            ],
         )
+        if segment["tokens"] >= replaced:  # its heading or a quote outweighs what was saved
+            break
         chain, covered = [*chain, segment], last
         waiting.difference_update(part.folded)
         record = advanced(
@@ -145,7 +151,7 @@ def condensed(
     while (chosen := neighbours(record.get("segments", []), budget, least)) is not None:
         segments = record["segments"]
         old = segments[chosen]
-        tokens = sum(map(segment_tokens, old))
+        tokens = sum(one["tokens"] for one in old)
         source = Source(
             chunks=render_segments([segment["text"] for segment in old]),
             span=(),
@@ -163,6 +169,7 @@ def condensed(
         one = joined(old, text, model=model, count=visit.counter.text)
         if one["tokens"] >= tokens:
             break
+        writer.condensed += len(old)
         record = {
             **record,
             "segments": [*segments[: chosen.start], one, *segments[chosen.stop :]],
@@ -172,7 +179,7 @@ def condensed(
 
 def _extracts(source: Source, count: Counter) -> tuple[str, str] | None:
     """Extracts and their writer's name; None where there is no room even for those."""
-    if source.max_tokens < LEAST_EXTRACTS:
+    if source.max_tokens < LEAST_SEGMENT_TOKENS:
         return None
     limits: dict[str, Any] = {"max_tokens": source.max_tokens, "count": count.text}
     if source.condenses:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any
+
+from langchain_core.messages import BaseMessage
 
 from langgraph_compaction.engine.effects import Effect, Emit
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.errors import BudgetError
-from langgraph_compaction.plan.fitting import Fit, fitted_render, longest_text
+from langgraph_compaction.plan.fitting import fit_view
 from langgraph_compaction.record import CompactionRecord, Render
-from langgraph_compaction.view import Layout
+from langgraph_compaction.view import DIGEST_MARK
 
 
 def relaxed(visit: Visit, record: CompactionRecord) -> CompactionRecord:
@@ -21,10 +23,8 @@ def relaxed(visit: Visit, record: CompactionRecord) -> CompactionRecord:
     """
     if record is visit.record:
         return record
-    loose: CompactionRecord = {
-        **record,
-        "render": {**visit.policy.render, "task": record["render"]["task"]},
-    }
+    render: Render = {**visit.policy.render, "task": record.get("render", {}).get("task")}
+    loose: CompactionRecord = {**record, "render": render}
     limits = [limit for limit in (visit.policy.soft, visit.policy.hard) if limit is not None]
     if limits and visit.size(visit.layout(loose)) >= min(limits):
         return record
@@ -34,50 +34,40 @@ def relaxed(visit: Visit, record: CompactionRecord) -> CompactionRecord:
 def fitted(
     visit: Visit, record: CompactionRecord, facts: dict[str, Any]
 ) -> Generator[Effect, object, CompactionRecord]:
-    """Clip oversized results, then human messages, until the view is within the hard limit."""
-    hard, window = visit.policy.hard, visit.policy.window
-    layout = visit.layout(record)
-    if hard is None or window is None or visit.size(layout) <= hard:
-        return record
-    render: Render = {**visit.policy.render, **record.get("render", {})}
+    """The record under clip limits that keep the view within the hard limit.
 
-    def under(candidate: Render) -> CompactionRecord:
-        return {**record, "render": candidate}
-
-    def fit(limit: int) -> Fit:
-        longest = longest_text(layout.view())
-        return fitted_render(
-            render, lambda limits: visit.size(visit.layout(under(limits))), limit, longest=longest
-        )
-
-    # Better a view that reaches into the reserve than the tightest clips for nothing.
-    found = fit(hard)
-    found = found if found.fits else fit(window)
-    if not found.fits:
-        sizes = _sizes(visit, visit.layout(under(found.limits)))
-        message = _over_budget(sizes, window)
-        yield Emit({"type": "compaction.failed", **facts, "reason": message})
-        raise BudgetError(message, sizes=sizes, limit=window)
-    return record if found.limits == render else under(found.limits)
-
-
-def _over_budget(sizes: dict[str, int], window: int) -> str:
+    Raises:
+        BudgetError: even the tightest clips leave the view larger than the window.
+    """
+    fit = fit_view(visit.messages, record, visit.policy, visit.counter)
+    clipped: CompactionRecord = {**record, "render": fit.limits}
+    if fit.fits:
+        present: Render = {**visit.policy.render, **record.get("render", {})}
+        return record if fit.limits == present else clipped
+    window = visit.policy.window or 0
+    view = visit.layout(clipped).view()
+    sizes = _sizes(visit, view)
     listed = ", ".join(f"{name} {tokens}" for name, tokens in sizes.items())
-    return (
+    largest = max(view, key=lambda message: visit.counter.messages([message]))
+    message = (
         f"What must stay in the view takes {sum(sizes.values())} tokens, but the window has "
-        f"{window}: {listed}. Unpin messages, shorten the system prompt or the task, lower "
+        f"{window}: {listed}. The largest message is {largest.id!r} ({largest.type}, "
+        f"{visit.counter.messages([largest])} tokens). Shorten or unpin it, lower "
         "overhead_tokens, or use a model with a larger window."
     )
+    yield Emit({"type": "compaction.failed", **facts, "reason": message})
+    raise BudgetError(message, sizes=sizes, limit=window)
 
 
-def _sizes(visit: Visit, layout: Layout) -> dict[str, int]:
-    count = visit.counter.messages
-    parts = {
-        "system messages": count(layout.leading),
-        "task": count(layout.task),
-        "digest": visit.counter.text(layout.digest or ""),
-        "kept messages": count(layout.kept),
-        "recent messages": count(layout.recent),
-        "overhead": visit.policy.overhead,
-    }
-    return {name: tokens for name, tokens in parts.items() if tokens}
+_NAMES = {"system": "system messages", "human": "user messages", "tool": "tool results"}
+
+
+def _sizes(visit: Visit, view: Sequence[BaseMessage]) -> dict[str, int]:
+    """Tokens by kind of message, the digest and the overhead on their own."""
+    sizes: dict[str, int] = {}
+    for message in view:
+        name = "digest" if message.id == DIGEST_MARK else _NAMES.get(message.type, "agent messages")
+        sizes[name] = sizes.get(name, 0) + visit.counter.messages([message])
+    if visit.policy.overhead:
+        sizes["overhead"] = visit.policy.overhead
+    return sizes

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from langchain_core.messages import BaseMessage
 
 from langgraph_compaction.engine.effects import Described
-from langgraph_compaction.plan.decision import Counter
+from langgraph_compaction.plan.fitting import Counter
 from langgraph_compaction.plan.policy import Policy
 from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.view import Layout, lay_out

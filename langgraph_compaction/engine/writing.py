@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from langchain_core.messages import BaseMessage
 
-from langgraph_compaction.digest.parts import CONTEXT_SHARE, context, pieces, room
+from langgraph_compaction.digest.parts import CONTEXT_SHARE, MARGIN, context, pieces, room
 from langgraph_compaction.digest.prompts import repair_request, summary_request, system_prompt
 from langgraph_compaction.digest.source import Source, render_segments
 from langgraph_compaction.digest.verifying import Verdict, verify
@@ -39,6 +39,7 @@ class Writer:
         calls: calls made so far in this visit.
         failures: one line for each call that brought no acceptable text.
         exhausted: whether all tiers failed for some source.
+        condensed: segments that were condensed into others in this visit.
     """
 
     tiers: Sequence[TierInfo]
@@ -48,6 +49,7 @@ class Writer:
     calls: int = 0
     failures: list[str] = field(default_factory=list)
     exhausted: bool = False
+    condensed: int = 0
 
     def write(self, source: Source) -> Generator[Effect, object, tuple[str, str] | None]:
         """Ask the tiers in turn for a text that stands for ``source``.
@@ -62,26 +64,32 @@ class Writer:
         self.exhausted = True
         return None
 
-    def room_of(self, tier: TierInfo, max_tokens: int) -> int | None:
-        """Tokens of transcript and context that one call of ``tier`` may carry; None: no limit."""
-        prompt = self.count(system_prompt(self.prompt, self.instructions)) + PROMPT_MARGIN
-        return room(tier.window, prompt=prompt, answer=max_tokens)
-
     def least_room(self, max_tokens: int) -> int | None:
         """Tokens of transcript that every tier can read in one call; None: no limit.
 
         Spans are divided by it, so that the parts do not depend on which tier answers.
         """
-        rooms = [self.room_of(tier, max_tokens) for tier in self.tiers]
-        known = [limit for limit in rooms if limit is not None]
-        return int(min(known) * (1 - CONTEXT_SHARE)) if known else None
+        rooms = [self._rooms(tier, max_tokens, condense=False)[1] for tier in self.tiers]
+        return min((limit for limit in rooms if limit is not None), default=None)
+
+    def _rooms(
+        self, tier: TierInfo, max_tokens: int, *, condense: bool
+    ) -> tuple[int | None, int | None]:
+        """Tokens of context and of transcript that one call may carry; None: no limit."""
+        asked = system_prompt(self.prompt, self.instructions, condense=condense)
+        prompt = self.count(asked) + PROMPT_MARGIN
+        limit = room(tier.window, prompt=prompt, answer=max_tokens)
+        if limit is None:
+            return None, None
+        for_context = int(limit * CONTEXT_SHARE)
+        return for_context, limit - for_context
 
     def _ask(self, number: int, source: Source) -> Generator[Effect, object, str | None]:
         """One tier's text for the source, joined from its pieces if it takes several calls."""
-        limit = self.room_of(self.tiers[number], source.max_tokens)
-        for_context = None if limit is None else int(limit * CONTEXT_SHARE)
+        for_context, for_source = self._rooms(
+            self.tiers[number], source.max_tokens, condense=source.condenses
+        )
         previous = context(source.previous, for_context, self.count)
-        for_source = None if limit is None else int(limit * (1 - CONTEXT_SHARE))
         found = pieces(source.chunks, for_source, self.count)
         share = max(LEAST_PIECE, source.max_tokens // len(found))
         texts: list[str] = []
@@ -118,12 +126,18 @@ class Writer:
         verdict = yield from self._call(number, messages, source)
         if verdict is None:
             return None
-        if verdict.missing:
-            repair = repair_request(messages, verdict.text, verdict.missing)
+        repair = repair_request(messages, verdict.text, verdict.missing)
+        if verdict.missing and self._fits(number, repair, source.max_tokens):
             second = yield from self._call(number, repair, source)
             if second is not None and len(second.missing) < len(verdict.missing):
                 verdict = second
         return verdict.text
+
+    def _fits(self, number: int, messages: Sequence[BaseMessage], max_tokens: int) -> bool:
+        """Whether a prompt and its answer fit the tier's window: a repair carries more."""
+        window = self.tiers[number].window
+        size = sum(self.count(str(message.content)) for message in messages)
+        return window is None or size + max_tokens <= window * MARGIN
 
     def _call(
         self, number: int, messages: Sequence[BaseMessage], source: Source

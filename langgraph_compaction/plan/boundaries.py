@@ -28,7 +28,7 @@ class Span:
         kept: indexes below ``stop`` of the messages that stay visible, ascending.
         task: key of the task among ``kept``, see `message_key`; None if it is not there.
         quoted: index of the newest human message if it is folded; it is quoted in full.
-        tokens: tokens of the folded messages as the view shows them.
+        tokens: tokens of the folded messages as the view shows them, less what is quoted.
         tail_tokens: tokens of what stays behind ``stop``.
     """
 
@@ -84,13 +84,17 @@ def choose_span(
     folded = [index for index in reach if index < stop and index not in kept]
     if not folded:
         return None
+    quoted = newest if newest in folded else None
+    gained = count(layout.clipped([messages[index] for index in folded]))
+    if quoted is not None:
+        gained -= count([messages[quoted]])
     return Span(
         stop=stop,
         folded=tuple(folded),
         kept=tuple(sorted(kept)),
         task=message_key(messages[task], task) if task is not None and task in kept else None,
-        quoted=newest if newest in folded else None,
-        tokens=count(layout.clipped([messages[index] for index in folded])),
+        quoted=quoted,
+        tokens=gained,
         tail_tokens=sum(sizes[cut:]),
     )
 

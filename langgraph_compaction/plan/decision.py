@@ -4,29 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from langchain_core.messages import AIMessage, BaseMessage
 
 from langgraph_compaction.plan.boundaries import Span, choose_span
+from langgraph_compaction.plan.fitting import Counter, fit_view
 from langgraph_compaction.plan.policy import Policy
 from langgraph_compaction.plan.triggers import Usage, fired
 from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.view import Layout, lay_out
 from langgraph_compaction.view.digest import frame
 
+Need = Literal["none", "soft", "hard"]
+Action = Literal["none", "fold", "skip", "clip"]
+
 LEAST_SPAN = 50
 """Tokens of a span below which no segment, heading included, could be smaller than the span."""
-
-
-class Counter(Protocol):
-    """Counts the tokens of messages and of text."""
-
-    def messages(self, messages: Sequence[BaseMessage], /) -> int:
-        """Tokens of the messages together."""
-
-    def text(self, text: str, /) -> int:
-        """Tokens of a plain string."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +37,8 @@ class Decision:
         layout: the parts of the view that was measured.
     """
 
-    need: Literal["none", "soft", "hard"]
-    action: Literal["none", "fold", "skip", "clip"]
+    need: Need
+    action: Action
     reason: str
     usage: Usage
     span: Span | None
@@ -60,54 +54,75 @@ def decide(
     usage = Usage(
         tokens=counter.messages(view) + policy.overhead,
         messages=len(view),
-        steps=steps_since_fold(messages, record, layout),
+        steps=steps_since_fold(messages, layout),
     )
-    if policy.hard is not None and usage.tokens > policy.hard and policy.clauses:
-        return _with_span(messages, layout, policy, counter, usage, hard=True)
-    clause = fired(policy.clauses, usage, policy.window)
-    if clause is None:
-        reason = "The trigger is off." if not policy.clauses else "The trigger has not fired."
-        return Decision("none", "none", reason, usage, None, layout)
-    return _with_span(messages, layout, policy, counter, usage, hard=False)
+    look = _Look(messages, record, policy, counter, layout, usage)
+    if not policy.clauses:
+        return look.decision("none", "none", "The trigger is off.")
+    if policy.hard is not None and usage.tokens > policy.hard:
+        return look.hard()
+    if fired(policy.clauses, usage, policy.window) is None:
+        return look.decision("none", "none", "The trigger has not fired.")
+    return look.soft()
 
 
-def _with_span(
-    messages: Sequence[BaseMessage],
-    layout: Layout,
-    policy: Policy,
-    counter: Counter,
-    usage: Usage,
-    *,
-    hard: bool,
-) -> Decision:
-    fixed = usage.tokens - counter.messages(layout.recent)
-    if layout.digest is None:  # a first fold brings the digest's frame with it
-        fixed += counter.text(frame(layout.render))
-    span = choose_span(messages, layout, policy, counter.messages, fixed=fixed)
-    if hard:
-        if span is None or span.tokens < LEAST_SPAN:
-            reason = "The view exceeds the hard limit and no message may be folded."
-            return Decision("hard", "clip", reason, usage, None, layout)
-        reason = "The view exceeds the hard limit."
-        return Decision("hard", "fold", reason, usage, span, layout)
-    if span is None:
-        reason = "The trigger fired, but every message is kept, pinned or open."
-        return Decision("soft", "skip", reason, usage, None, layout)
-    worth = max(policy.min_fold_tokens, int(usage.tokens * policy.min_fold_share), LEAST_SPAN)
-    if span.tokens < worth:
-        reason = (
-            f"The trigger fired, but what may be folded ({span.tokens} tokens) is less than "
-            f"a fold is worth ({worth} tokens)."
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A thread as one visit finds it."""
+
+    messages: Sequence[BaseMessage]
+    record: CompactionRecord
+    policy: Policy
+    counter: Counter
+    layout: Layout
+    usage: Usage
+
+    def soft(self) -> Decision:
+        """The trigger fired: fold what is worth it."""
+        span = self._span()
+        if span is None:
+            return self.decision(
+                "soft", "skip", "The trigger fired, but every message is kept, pinned or open."
+            )
+        share = int(self.usage.tokens * self.policy.min_fold_share)
+        worth = max(self.policy.min_fold_tokens, share, LEAST_SPAN)
+        if span.tokens < worth:
+            reason = (
+                f"The trigger fired, but what may be folded ({span.tokens} tokens) is less than "
+                f"a fold is worth ({worth} tokens)."
+            )
+            return self.decision("soft", "skip", reason)
+        return self.decision("soft", "fold", "The trigger fired.", span)
+
+    def hard(self) -> Decision:
+        """The hard limit is exceeded: fold, or clip if that still changes anything."""
+        span = self._span()
+        if span is not None and span.tokens >= LEAST_SPAN:
+            return self.decision("hard", "fold", "The view exceeds the hard limit.", span)
+        fit = fit_view(self.messages, self.record, self.policy, self.counter)
+        if fit.fits and fit.limits == self.layout.render:
+            reason = "The view exceeds the hard limit, but nothing is left to fold or to clip."
+            return self.decision("hard", "skip", reason)
+        reason = "The view exceeds the hard limit and no message may be folded."
+        return self.decision("hard", "clip", reason)
+
+    def decision(
+        self, need: Need, action: Action, reason: str, span: Span | None = None
+    ) -> Decision:
+        return Decision(need, action, reason, self.usage, span, self.layout)
+
+    def _span(self) -> Span | None:
+        fixed = self.usage.tokens - self.counter.messages(self.layout.recent)
+        if self.layout.digest is None:  # a first fold brings the digest's frame with it
+            fixed += self.counter.text(frame(self.layout.render))
+        return choose_span(
+            self.messages, self.layout, self.policy, self.counter.messages, fixed=fixed
         )
-        return Decision("soft", "skip", reason, usage, None, layout)
-    return Decision("soft", "fold", "The trigger fired.", usage, span, layout)
 
 
-def steps_since_fold(
-    messages: Sequence[BaseMessage], record: CompactionRecord, layout: Layout
-) -> int:
+def steps_since_fold(messages: Sequence[BaseMessage], layout: Layout) -> int:
     """AI messages that came after the last fold was made."""
-    start = layout.anchor.boundary
-    if layout.anchor.position:
-        start += max(0, record.get("fold_length", 0) - layout.anchor.position)
-    return sum(isinstance(messages[index], AIMessage) for index in range(start, len(messages)))
+    return sum(
+        isinstance(messages[index], AIMessage)
+        for index in range(layout.anchor.made_after, len(messages))
+    )

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 from langchain_core.messages import BaseMessage
 
-from langgraph_compaction.record import Render
+from langgraph_compaction.plan.policy import Policy
+from langgraph_compaction.record import CompactionRecord, Render
+from langgraph_compaction.view import lay_out
 from langgraph_compaction.view.clipping import SHORTEST, text_size
+
+
+class Counter(Protocol):
+    """Counts the tokens of messages and of text."""
+
+    def messages(self, messages: Sequence[BaseMessage], /) -> int:
+        """Tokens of the messages together."""
+
+    def text(self, text: str, /) -> int:
+        """Tokens of a plain string."""
 
 
 class Fit(NamedTuple):
@@ -16,6 +28,35 @@ class Fit(NamedTuple):
 
     limits: Render
     fits: bool
+
+
+def fit_view(
+    messages: Sequence[BaseMessage], record: CompactionRecord, policy: Policy, counter: Counter
+) -> Fit:
+    """The clip limits under which the view is within the hard limit, or at least the window.
+
+    The present limits where it is already. Better a view that reaches into the reserve than the
+    tightest clips for nothing: where the hard limit cannot be reached, the window counts.
+
+    Args:
+        messages: the messages channel.
+        record: the record to view them under.
+        policy: the numbers to decide by.
+        counter: counts tokens.
+    """
+    render: Render = {**policy.render, **record.get("render", {})}
+
+    def size(limits: Render) -> int:
+        under: CompactionRecord = {**record, "render": limits}
+        return counter.messages(lay_out(messages, under).view()) + policy.overhead
+
+    if policy.hard is None or policy.window is None or size(render) <= policy.hard:
+        return Fit(render, fits=True)
+    longest = max(map(text_size, lay_out(messages, record).view()), default=0)
+    found = fitted_render(render, size, policy.hard, longest=longest)
+    if found.fits:
+        return found
+    return fitted_render(render, size, policy.window, longest=longest)
 
 
 def fitted_render(
@@ -33,12 +74,12 @@ def fitted_render(
         longest: characters of the longest message in the view; clipping starts below it.
     """
     fitted: Render = {**render}
-    for chars in _halved(render.get("result_chars"), longest):
-        fitted["result_chars"] = chars
+    for chars in _halved(render.get("clip_result_chars"), longest):
+        fitted["clip_result_chars"] = chars
         if size(fitted) <= limit:
             return Fit(fitted, fits=True)
-    for chars in _halved(render.get("message_chars"), longest):
-        fitted["message_chars"] = chars
+    for chars in _halved(render.get("clip_message_chars"), longest):
+        fitted["clip_message_chars"] = chars
         if size(fitted) <= limit:
             return Fit(fitted, fits=True)
     return Fit(fitted, fits=False)
@@ -51,8 +92,3 @@ def _halved(limit: int | None, longest: int) -> Iterator[int]:
         yield chars
         chars //= 2
     yield SHORTEST
-
-
-def longest_text(messages: Iterable[BaseMessage]) -> int:
-    """Characters of the longest message."""
-    return max(map(text_size, messages), default=0)

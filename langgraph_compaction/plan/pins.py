@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from langchain_core.messages import (
     AIMessage,
@@ -15,29 +15,10 @@ from langchain_core.messages import (
 
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.view.blocks import visible_text
+from langgraph_compaction.view.marks import is_marked
 from langgraph_compaction.view.pairing import calls_of, groups
 
-PIN_MARK = "compaction_pinned"
-"""Key in ``additional_kwargs`` that marks a pinned message. Chat models do not send it."""
-
-Message = TypeVar("Message", bound=BaseMessage)
 PinRule = Callable[[BaseMessage], bool]
-
-
-def pin(message: Message, *, pinned: bool = True) -> Message:
-    """A copy of ``message`` that no fold takes (or, with ``pinned=False``, may take again).
-
-    Write the copy to the messages channel: it has the same id and so replaces the original. A
-    pinned AI message with tool calls, and a pinned tool message, keep their whole call group.
-
-    Args:
-        message: any message; it is not changed.
-        pinned: False removes the mark.
-    """
-    marks = {k: v for k, v in message.additional_kwargs.items() if k != PIN_MARK}
-    if pinned:
-        marks[PIN_MARK] = True
-    return message.model_copy(update={"additional_kwargs": marks})
 
 
 _RULE_KEYS = ("type", "name", "contains", "id")
@@ -62,9 +43,9 @@ def pin_rule(rules: Any) -> PinRule:
         ConfigurationError: a rule is not a dict of these keys with text values.
     """
     if rules is None:
-        return _is_marked
+        return is_marked
     if callable(rules):
-        return lambda message: _is_marked(message) or bool(rules(message))
+        return lambda message: is_marked(message) or bool(rules(message))
     listed = [rules] if isinstance(rules, Mapping) else rules
     if not isinstance(listed, Sequence) or isinstance(listed, str):
         raise _wrong_rule(rules)
@@ -77,7 +58,7 @@ def pin_rule(rules: Any) -> PinRule:
             if key == "type" and value not in _TYPES:
                 raise _wrong_rule(rule)
     frozen = [dict(rule) for rule in listed]
-    return lambda message: _is_marked(message) or any(_matches(message, rule) for rule in frozen)
+    return lambda message: is_marked(message) or any(_matches(message, rule) for rule in frozen)
 
 
 def _wrong_rule(rule: Any) -> ConfigurationError:
@@ -87,10 +68,6 @@ def _wrong_rule(rule: Any) -> ConfigurationError:
         '{"type": "tool", "name": "load_skill"}, a list of these, or (in code) a callable. '
         f"Types are {', '.join(map(repr, _TYPES))}."
     )
-
-
-def _is_marked(message: BaseMessage) -> bool:
-    return bool(message.additional_kwargs.get(PIN_MARK))
 
 
 def _matches(message: BaseMessage, rule: Mapping[str, str]) -> bool:

@@ -9,10 +9,7 @@ from typing import Literal
 from langchain_core.messages import BaseMessage
 
 from langgraph_compaction.plan.triggers import Clause
-from langgraph_compaction.record import Render
-
-LEAST_SEGMENT = 40
-"""Tokens that a segment may have in the smallest window: below, there is no room for two lines."""
+from langgraph_compaction.record import LEAST_SEGMENT_TOKENS, Render
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,5 +68,5 @@ class Policy:
         """Tokens that a segment made from ``source_tokens`` may have."""
         cap = min(max(self.min_segment, int(source_tokens * self.segment_share)), self.max_segment)
         # A fifth of the digest's budget, so that the levels above find room, too.
-        cap = max(LEAST_SEGMENT, min(cap, self.max_digest // 5))
+        cap = max(LEAST_SEGMENT_TOKENS, min(cap, self.max_digest // 5))
         return max(1, min(cap, source_tokens - 1))

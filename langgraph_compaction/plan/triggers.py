@@ -84,11 +84,11 @@ def parse_keep(value: Any, parameter: str = "keep") -> tuple[Condition, ...]:
         return (Condition("tokens", 0),)
     pairs = [value] if _is_pair(value) else value
     if not isinstance(pairs, Sequence) or isinstance(pairs, str) or not pairs:
-        raise _wrong_form(value, parameter, "or a list of these (the smallest counts)")
+        raise _wrong_form(value, parameter, "or a list of these (the smallest counts)", 0.2)
     conditions = []
     for pair in pairs:
         if not _is_pair(pair):
-            raise _wrong_form(pair, parameter, "or a list of these (the smallest counts)")
+            raise _wrong_form(pair, parameter, "or a list of these (the smallest counts)", 0.2)
         kind, amount = pair
         parsed = _condition(kind, amount, KEEP_KINDS, parameter)
         if parsed is None:
@@ -145,10 +145,13 @@ def _condition(kind: Any, amount: Any, kinds: Sequence[Kind], parameter: str) ->
     return Condition(kind, amount)
 
 
-def _wrong_form(value: Any, parameter: str, others: str) -> ConfigurationError:
+def _wrong_form(value: Any, parameter: str, others: str, share: float = 0.8) -> ConfigurationError:
+    pair: tuple[str, float] = ("fraction", share)
+    if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+        pair = ("fraction", value) if value <= 1 else ("tokens", int(value))
     return ConfigurationError(
         f"{parameter}: {value!r} has the wrong form; write a pair such as "
-        f'{parameter}=("fraction", 0.8), {others}.'
+        f'{parameter}=("{pair[0]}", {pair[1]}), {others}.'
     )
 
 

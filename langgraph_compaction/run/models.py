@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from pydantic import SecretStr
 
 from langgraph_compaction.digest.extractive import ExtractiveSummarizer
 from langgraph_compaction.digest.verifying import Reply
@@ -56,6 +57,10 @@ def _tier_of(model: Any, count: Callable[[str], int]) -> Tier:
         return _NamedTier(model.strip())
     if isinstance(model, ExtractiveSummarizer):
         return _ExtractiveTier(model, count)
+    if isinstance(model, type):
+        raise ConfigurationError(
+            f"model: {model.__name__} is a class; pass an instance, such as {model.__name__}(...)."
+        )
     if isinstance(model, Runnable):
         return _RunnableTier(model)
     if callable(model):
@@ -89,12 +94,8 @@ class _NamedTier:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        if _has_provider(name) and find_spec("langchain") is None:
-            raise ConfigurationError(
-                f"model: {name!r} names a provider, which takes the langchain extra: "
-                'pip install "langgraph-compaction[langchain]". Without it, pass the name of an '
-                "OpenAI model or a chat model object."
-            )
+        if _has_provider(name):
+            _need_langchain(name)
 
     @cached_property
     def _tier(self) -> _RunnableTier:
@@ -169,9 +170,46 @@ def _has_provider(name: str) -> bool:
     return ":" in name and not name.startswith("ft:")
 
 
+def _need_langchain(name: str) -> None:
+    if find_spec("langchain") is None:
+        raise ConfigurationError(
+            f"{name!r} names a provider, which takes the langchain extra: "
+            'pip install "langgraph-compaction[langchain]". Without it, pass the name of an '
+            "OpenAI model or a chat model object."
+        )
+
+
+def agent_model_of(model: Any) -> Any:
+    """The agent's model as an object; a name is built only to look up its profile.
+
+    Raises:
+        ConfigurationError: it cannot be built by that name.
+    """
+    if not isinstance(model, str):
+        return model
+    try:
+        if _has_provider(model):
+            return named_model(model)
+        from langchain_openai import ChatOpenAI
+
+        return ChatOpenAI(model=model, api_key=SecretStr("only its profile is read"))
+    except ConfigurationError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(
+            f"agent_model: {model!r} cannot be built to look up its window ({error}). Pass the "
+            "chat model itself, or context_window=."
+        ) from error
+
+
 def named_model(name: str) -> BaseChatModel:
-    """Build the chat model of that name: ChatOpenAI, or init_chat_model for ``provider:name``."""
+    """Build the chat model of that name: ChatOpenAI, or init_chat_model for ``provider:name``.
+
+    Raises:
+        ConfigurationError: ``provider:name`` without the ``langchain`` extra.
+    """
     if _has_provider(name):
+        _need_langchain(name)
         from langchain.chat_models import init_chat_model
 
         built: BaseChatModel = init_chat_model(name)

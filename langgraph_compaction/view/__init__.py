@@ -18,7 +18,7 @@ from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, read_state
 from langgraph_compaction.view.anchors import Anchor, locate
 from langgraph_compaction.view.clipping import clipped_group
 from langgraph_compaction.view.digest import DIGEST_MARK, digest_text, with_digest
-from langgraph_compaction.view.pairing import calls_of, groups, repaired
+from langgraph_compaction.view.pairing import Group, calls_of, groups, repaired
 from langgraph_compaction.view.provider import detached
 
 __all__ = ["DIGEST_MARK", "Layout", "build_view", "lay_out", "model_view"]
@@ -91,10 +91,10 @@ class Layout:
         if self.digest is None:
             return [*self.leading, *self.task, *self.kept, *self.recent]
         if self.render.get("role", "human") == "human":
-            record = HumanMessage(
+            digest = HumanMessage(
                 content=self.digest, id=DIGEST_MARK, additional_kwargs={"lc_source": DIGEST_MARK}
             )
-            return [*self.leading, *self.task, record, *self.kept, *self.recent]
+            return [*self.leading, *self.task, digest, *self.kept, *self.recent]
         turns = [*self.task, *self.kept, *self.recent]
         opening = next((m for m in turns if not isinstance(m, SystemMessage)), None)
         if opening is None or isinstance(opening, AIMessage):
@@ -103,7 +103,7 @@ class Layout:
 
     def clipped(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         """Whole groups as this view shows them: oversized messages clipped."""
-        return _clipped(messages, self.render)
+        return list(_clipped(messages, list(groups(messages)), self.render))
 
 
 def lay_out(
@@ -123,7 +123,8 @@ def lay_out(
     """
     render: Render = {**(defaults or {}), **record.get("render", {})}
     anchor = locate(messages, record)
-    made_before_fold = record.get("fold_length", 0) - anchor.position
+    made_before = anchor.made_after - anchor.boundary
+    kept_before = frozenset(anchor.kept)
     leading = list(own)
     task: list[BaseMessage] = []
     kept: list[BaseMessage] = []
@@ -134,11 +135,11 @@ def lay_out(
         elif render.get("task") == message_key(message, index):
             task.append(message)
         else:
-            if kept and index - 1 not in anchor.kept:
+            if kept and index - 1 not in kept_before:
                 _separate(kept, message)
             kept.append(detached(message))
     recent = list(messages[anchor.boundary :])
-    for index in range(min(made_before_fold, len(recent))):
+    for index in range(min(made_before, len(recent))):
         recent[index] = detached(recent[index])
     if anchor.digest and anchor.boundary == 0:  # a prune, and no anchor left: all is shown
         while recent and isinstance(recent[0], SystemMessage):
@@ -164,23 +165,28 @@ def _separate(kept: list[BaseMessage], following: BaseMessage) -> None:
 
 
 def _gap(before: BaseMessage) -> HumanMessage:
-    return HumanMessage(content=GAP, id=f"{before.id}:gap")
+    return HumanMessage(content=GAP, id=f"{before.id or DIGEST_MARK}:gap")
 
 
 def _shown(messages: list[BaseMessage], render: Render, *, newest: bool) -> list[BaseMessage]:
-    return repaired(_clipped(messages, render), newest=newest)
+    found = list(groups(messages))
+    return repaired(_clipped(messages, found, render), found, newest=newest)
 
 
-def _clipped(messages: Sequence[BaseMessage], render: Render) -> list[BaseMessage]:
-    result_chars, message_chars = render.get("result_chars", 0), render.get("message_chars", 0)
+def _clipped(
+    messages: Sequence[BaseMessage], found: Sequence[Group], render: Render
+) -> Sequence[BaseMessage]:
+    """The messages of these groups, one for one, oversized ones clipped."""
+    result_chars = render.get("clip_result_chars", 0)
+    message_chars = render.get("clip_message_chars", 0)
     if result_chars <= 0 and message_chars <= 0:
-        return list(messages)
+        return messages
     return [
         message
-        for group in groups(messages)
+        for group in found
         for message in clipped_group(
             messages[group.start : group.stop],
-            result_chars=result_chars,
-            message_chars=message_chars,
+            clip_result_chars=result_chars,
+            clip_message_chars=message_chars,
         )
     ]

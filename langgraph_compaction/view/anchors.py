@@ -24,12 +24,14 @@ class Anchor:
         kept: indexes below ``boundary`` of the messages that stay visible, ascending.
         position: position in the thread of the message at ``boundary``.
         digest: whether the digest is shown.
+        made_after: index of the first message that came after the last fold was made.
     """
 
     boundary: int
     kept: tuple[int, ...]
     position: int
     digest: bool
+    made_after: int = 0
 
     def position_of(self, index: int) -> int:
         """Position in the thread of the message at ``index`` (exact from ``boundary - 1`` on)."""
@@ -52,7 +54,8 @@ def locate(messages: Sequence[BaseMessage], record: CompactionRecord) -> Anchor:
     """
     last = record.get("last_summarized_index", -1)
     if last < 0:
-        return NOTHING
+        made_after = record.get("length_at_fold", 0)
+        return Anchor(0, (), 0, digest=False, made_after=made_after) if made_after else NOTHING
     boundary = _at_hint(messages, record)
     if boundary is None:
         boundary = _by_id(messages, record)
@@ -62,7 +65,9 @@ def locate(messages: Sequence[BaseMessage], record: CompactionRecord) -> Anchor:
         boundary = _by_survivors(messages, record)
         if boundary is None:
             return Anchor(0, (), last + 1, digest=False)
-    return Anchor(boundary, _kept(messages, record, boundary), last + 1, digest=True)
+    kept = _kept(messages, record, boundary)
+    made_after = boundary + max(0, record.get("length_at_fold", 0) - last - 1)
+    return Anchor(boundary, kept, last + 1, digest=True, made_after=made_after)
 
 
 def _hint(record: CompactionRecord) -> int:

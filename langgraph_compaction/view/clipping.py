@@ -45,32 +45,32 @@ def _whole_lines(head: str) -> str:
 
 
 def clipped_group(
-    messages: Sequence[BaseMessage], *, result_chars: int, message_chars: int
+    messages: Sequence[BaseMessage], *, clip_result_chars: int, clip_message_chars: int
 ) -> list[BaseMessage]:
     """The messages of one group with oversized texts clipped.
 
     Args:
         messages: a call group or a single message.
-        result_chars: characters that the results of the group may take together; the largest are
-            cut to an equal share. 0: no limit.
-        message_chars: characters that a human message may take. 0: no limit.
+        clip_result_chars: characters that the results of the group may take together; the
+            largest are cut to an equal share. 0: no limit.
+        clip_message_chars: characters that a human message may take. 0: no limit.
 
     Returns:
         The same objects where nothing is clipped, changed copies (same ids) elsewhere.
     """
     members = list(messages)
-    if result_chars > 0:
+    if clip_result_chars > 0:
         sizes = [text_size(m) if isinstance(m, ToolMessage) else 0 for m in members]
-        if sum(sizes) > result_chars:
-            share = _equal_share(sizes, result_chars)
+        if sum(sizes) > clip_result_chars:
+            share = _equal_share(sizes, clip_result_chars)
             members = [
                 _clipped(message, share, RESULT_REMEDY) if size > share else message
                 for message, size in zip(members, sizes, strict=True)
             ]
-    if message_chars > 0:
+    if clip_message_chars > 0:
         members = [
-            _clipped(message, message_chars, MESSAGE_REMEDY)
-            if isinstance(message, HumanMessage) and text_size(message) > message_chars
+            _clipped(message, clip_message_chars, MESSAGE_REMEDY)
+            if isinstance(message, HumanMessage) and text_size(message) > clip_message_chars
             else message
             for message in members
         ]

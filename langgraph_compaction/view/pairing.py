@@ -96,6 +96,11 @@ def _run(messages: Sequence[BaseMessage], start: int) -> Run:
     models send it).
     """
     calls = calls_of(messages[start])
+    has_results = start + 1 < len(messages) and isinstance(
+        messages[start + 1], ToolMessage | FunctionMessage
+    )
+    if not calls and not has_results and not isinstance(messages[start], ToolMessage):
+        return Run(start, start + 1)  # the most common case: there is nothing to pair
     pending = Counter(str(call.get("id") or "") for call in calls)
     strays: list[int] = []
     index = start if isinstance(messages[start], ToolMessage) else start + 1
@@ -176,11 +181,14 @@ def first_open(messages: Sequence[BaseMessage], found: Sequence[Group]) -> int:
     return len(found)
 
 
-def repaired(messages: Sequence[BaseMessage], *, newest: bool) -> list[BaseMessage]:
+def repaired(
+    messages: Sequence[BaseMessage], found: Sequence[Group] | None = None, *, newest: bool
+) -> list[BaseMessage]:
     """The messages with every call answered and every stray result turned into text.
 
     Args:
         messages: a piece of a transcript.
+        found: its groups, if they are known already.
         newest: whether the piece ends where the transcript ends; only there a call may wait.
 
     Returns:
@@ -188,7 +196,7 @@ def repaired(messages: Sequence[BaseMessage], *, newest: bool) -> list[BaseMessa
         in place. A missing answer is synthesised directly after its call; a stray result stays at
         its own place (behind the results of the run it stands in) as labelled text.
     """
-    found = list(groups(messages))
+    found = list(groups(messages)) if found is None else found
     waiting = first_open(messages, found) if newest else len(found)
     if any(isinstance(messages[group.start], ToolMessage) for group in found[waiting + 1 :]):
         waiting = len(found)  # text follows the call, so it has to be answered before
@@ -207,21 +215,20 @@ def _repaired_run(messages: Sequence[BaseMessage], run: Run) -> Iterator[BaseMes
     for index in range(run.start, run.stop):
         if index not in run.strays:
             yield messages[index]
-    owner = messages[run.start].id or f"@{run.start}"
     for call in run.unanswered:
-        yield _missing_answer(call, owner)
+        yield _missing_answer(call, messages[run.start].id)
     for index in run.strays:
         yield _as_text(messages[index])
 
 
-def _missing_answer(call: Mapping[str, Any], owner: str) -> ToolMessage:
+def _missing_answer(call: Mapping[str, Any], owner: str | None) -> ToolMessage:
     call_id = str(call.get("id") or "")
     return ToolMessage(
         content=UNANSWERED,
         tool_call_id=call_id,
         name=call.get("name"),
         status="error",
-        id=f"{owner}:unanswered:{call_id}",
+        id=f"{owner}:unanswered:{call_id}" if owner else None,
     )
 
 

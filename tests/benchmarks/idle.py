@@ -58,7 +58,7 @@ def folded(length: int) -> dict[str, Any]:
         "kept_hints": [0],
         "boundary_hint": last + 1,
         "render": {"task": "m0"},
-        "fold_length": len(messages),
+        "length_at_fold": len(messages),
     }
     return {"messages": messages, "compaction": record}
 

@@ -8,6 +8,7 @@ import base64
 import copy
 import re
 from collections.abc import Callable
+from decimal import Decimal
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -172,6 +173,26 @@ def test_sentences_lose_nothing_of_plain_text(text: str, limit: int) -> None:
 def test_names_are_never_cut(before: str, after: str, name: str) -> None:
     parts = list(sentences(f"{before} {name} {after}", 120))
     assert any(name in part for part in parts)
+
+
+@given(
+    st.lists(
+        st.sampled_from([
+            "word", "src/__init__.py", "__all__", "a__b__c", "**/*.py", "lib/**", "**kwargs",
+            "2**8", "v1.2.3", "0.5", "List<int>", "/users/<id>",
+        ]),
+        max_size=12,
+    )
+)  # fmt: skip
+def test_names_pass_unchanged(names: list[str]) -> None:
+    text = " word ".join(["So", *names, "end"])
+    assert list(sentences(text, 300)) == [text]
+
+
+@given(st.decimals(min_value=0, max_value=9_999, places=2), st.integers(0, 3))
+def test_a_number_at_its_end_ends_a_sentence(number: Decimal, places: int) -> None:
+    parts = [f"The share is {round(number, places)}.", "Next comes the rest."]
+    assert list(sentences(" ".join(parts), 120)) == parts
 
 
 @given(texts, st.integers(min_value=10, max_value=400))

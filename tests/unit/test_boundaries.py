@@ -19,13 +19,13 @@ from langchain_core.messages import (
 
 from langgraph_compaction.changes import advanced
 from langgraph_compaction.plan.boundaries import Span, choose_span
-from langgraph_compaction.plan.pins import pin
 from langgraph_compaction.plan.policy import Policy
 from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.resolving import resolved
 from langgraph_compaction.settings import CompactionSettings
 from langgraph_compaction.view import lay_out
 from langgraph_compaction.view.clipping import text_size
+from langgraph_compaction.view.marks import pin
 from langgraph_compaction.view.pairing import first_open, groups
 from tests.support.histories import random_history
 

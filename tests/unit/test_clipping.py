@@ -38,8 +38,14 @@ def result(name: str, content: Any) -> ToolMessage:
     return ToolMessage(content, tool_call_id=name, id=f"t{name}", name="shell", artifact={"n": 1})
 
 
-def clip(*messages: BaseMessage, result_chars: int = 0, message_chars: int = 0) -> list[Any]:
-    return list(clipped_group(messages, result_chars=result_chars, message_chars=message_chars))
+def clip(
+    *messages: BaseMessage, clip_result_chars: int = 0, clip_message_chars: int = 0
+) -> list[Any]:
+    return list(
+        clipped_group(
+            messages, clip_result_chars=clip_result_chars, clip_message_chars=clip_message_chars
+        )
+    )
 
 
 # ---- one text
@@ -86,14 +92,14 @@ def test_what_fits_is_passed_through_as_the_same_objects() -> None:
         result("1", "x" * 500),
         result("2", [{"type": "text", "text": "y"}]),
     ]
-    found = clip(*messages, result_chars=501)
+    found = clip(*messages, clip_result_chars=501)
     assert all(one is other for one, other in zip(found, messages, strict=True))
     assert clip(*messages) == messages
 
 
 def test_the_largest_results_of_a_group_share_the_budget_equally() -> None:
     messages = [call("1", "2", "3"), result("1", "small"), *(result(n, "x" * 9_000) for n in "23")]
-    found = clip(*messages, result_chars=2_005)
+    found = clip(*messages, clip_result_chars=2_005)
     assert found[0] is messages[0]
     assert found[1] is messages[1]
     for before, after in zip(messages[2:], found[2:], strict=True):
@@ -106,7 +112,7 @@ def test_the_largest_results_of_a_group_share_the_budget_equally() -> None:
 
 def test_many_results_keep_a_readable_rest_each() -> None:
     names = [str(number) for number in range(50)]
-    found = clip(call(*names), *(result(n, "x" * 5_000) for n in names), result_chars=1_000)
+    found = clip(call(*names), *(result(n, "x" * 5_000) for n in names), clip_result_chars=1_000)
     assert all(SHORTEST <= len(message.content) <= SHORTEST + NOTE for message in found[1:])
 
 
@@ -115,7 +121,7 @@ def test_calls_are_never_clipped() -> None:
     asked = AIMessage(
         "y" * 50_000, tool_calls=[{"name": "write_file", "args": arguments, "id": "1"}]
     )
-    found = clip(asked, result("1", "z" * 50_000), result_chars=300, message_chars=300)
+    found = clip(asked, result("1", "z" * 50_000), clip_result_chars=300, clip_message_chars=300)
     assert found[0] is asked
     assert len(found[1].content) < 600
 
@@ -130,7 +136,7 @@ def test_only_the_text_of_blocks_is_clipped() -> None:
         "z" * 5_000,
     ]
     before = copy.deepcopy(content)
-    (found,) = clip(result("1", content), result_chars=1_000)
+    (found,) = clip(result("1", content), clip_result_chars=1_000)
     first, same_image, short, refusal, plain = found.content
     assert (same_image, short) == (image, "short")
     assert first["cache_control"] == {"type": "ephemeral"}
@@ -141,18 +147,18 @@ def test_only_the_text_of_blocks_is_clipped() -> None:
 
 def test_human_messages_have_a_limit_of_their_own() -> None:
     human = HumanMessage("x" * 5_000, id="h")
-    assert clip(human, result_chars=300) == [human]
-    (found,) = clip(human, message_chars=300)
+    assert clip(human, clip_result_chars=300) == [human]
+    (found,) = clip(human, clip_message_chars=300)
     assert MESSAGE_REMEDY in found.content
     assert found.id == "h"
     answer = result("1", "x" * 5_000)
-    assert clip(answer, message_chars=300) == [answer]
+    assert clip(answer, clip_message_chars=300) == [answer]
 
 
 def test_a_result_that_fills_its_group_by_blocks_without_text_is_left_alone() -> None:
     image = result("1", [{"type": "image", "base64": "A" * 9_000, "mime_type": "image/png"}])
     assert text_size(image) == 0
-    assert clip(image, result_chars=300) == [image]
+    assert clip(image, clip_result_chars=300) == [image]
 
 
 # ---- in the view
@@ -161,7 +167,7 @@ def test_a_result_that_fills_its_group_by_blocks_without_text_is_left_alone() ->
 def test_a_giant_result_is_clipped_in_the_view_where_no_visit_lies_between() -> None:
     answer = result("1", json.dumps(["row"] * 50_000))
     messages = [HumanMessage("Go.", id="h"), call("1"), answer]
-    view = build_view(messages, {}, defaults={"result_chars": 4_000})
+    view = build_view(messages, {}, defaults={"clip_result_chars": 4_000})
     assert text_size(view[2]) <= 4_000 + NOTE
     assert text_size(answer) > 100_000
 
@@ -169,7 +175,7 @@ def test_a_giant_result_is_clipped_in_the_view_where_no_visit_lies_between() -> 
 def test_a_message_looks_the_same_alone_and_among_others() -> None:
     group = [call("1"), result("1", "x" * 9_000)]
     messages = [HumanMessage("Go.", id="h"), *group, HumanMessage("y" * 900, id="h2")]
-    limits: Any = {"result_chars": 500, "message_chars": 400}
+    limits: Any = {"clip_result_chars": 500, "clip_message_chars": 400}
     short = build_view(messages[:3], {"render": limits})
     longer = build_view([*messages, call("2"), result("2", "z" * 9_000)], {"render": limits})
     assert longer[:3] == short
@@ -181,7 +187,7 @@ def test_clipping_keeps_every_message_and_changes_no_input(
 ) -> None:
     before = copy.deepcopy(history)
     plain = build_view(history, {})
-    limits: Any = {"result_chars": limit, "message_chars": limit}
+    limits: Any = {"clip_result_chars": limit, "clip_message_chars": limit}
     clipped = build_view(history, {"render": limits})
     assert history == before
     assert [(m.type, m.id) for m in clipped] == [(m.type, m.id) for m in plain]

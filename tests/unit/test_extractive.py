@@ -401,6 +401,94 @@ class TestActions:
         assert "clerk" not in text
 
 
+def surveyed(first: int, last: int) -> list[BaseMessage]:
+    """An agent that states a finding beside each call, and what the calls print."""
+    span: list[BaseMessage] = []
+    for number in range(first, last + 1):
+        name, path = f"LIMIT_{number}", f"pkg/mod_{number}.py"
+        call = {"name": "read_file", "args": {"path": f"pkg/mod_{number + 1}.py"}, "id": "1"}
+        said = f"Finding {number}: `{path}` defines {name} = {number * 7} (1 constant)."
+        printed = "This module parses the values of a form.\nIt holds 12 helpers, see docs/form.md."
+        span += [AIMessage(said, tool_calls=[call]), answered(printed)]
+    return span
+
+
+def findings(text: str) -> int:
+    return len(set(re.findall(r"Finding \d+: .* constant\)", text)))
+
+
+def characters(text: str) -> int:
+    return len(text) // 4
+
+
+class TestStated:
+    @pytest.mark.parametrize(("tokens", "least"), [(150, 5), (250, 8), (400, 8), (700, 8)])
+    def test_what_the_agent_states_beside_calls_goes_before_what_they_print(
+        self, tokens: int, least: int
+    ) -> None:
+        text = ExtractiveSummarizer().summarize(surveyed(1, 8), max_tokens=tokens, count=characters)
+        assert findings(text) >= least
+
+    def test_nothing_printed_is_quoted_while_a_statement_is_left_out(self) -> None:
+        for tokens in range(40, 400, 10):
+            text = ExtractiveSummarizer().summarize(
+                surveyed(1, 8), max_tokens=tokens, count=characters
+            )
+            assert findings(text) >= 7 or ("read_file(" not in text and "read_file →" not in text)
+
+    def test_with_room_results_are_quoted_too_and_say_so(self) -> None:
+        found = section(summary(*surveyed(1, 2)), "Findings")
+        assert "read_file → This module parses the values of a form." in found
+
+    @pytest.mark.parametrize(
+        "fact",
+        ["LIMIT_3 = 21 in pkg/mod_3.py", "`LIMIT_3`: 21 bytes", "pkg/mod_3.py | LIMIT_3 | 21"],
+    )
+    def test_a_value_without_a_sentence_is_a_statement(self, fact: str) -> None:
+        text = summary(AIMessage(fact), AIMessage("The survey is nearly finished now."))
+        assert section(text, "Findings") == [fact]
+
+    def test_a_reference_is_not_listed_beside_the_statement_that_holds_it(self) -> None:
+        text = ExtractiveSummarizer().summarize(surveyed(1, 8), max_tokens=700, count=characters)
+        listed = section(text, "Artifacts and references")
+        assert "docs/form.md" in text
+        assert not [name for name in listed if name.startswith(("LIMIT_", "pkg/mod_1.py"))]
+
+    def test_a_reference_that_only_begins_like_another_is_listed(self) -> None:
+        text = summary(
+            AIMessage("The value is ORDER_123 today."),
+            called("look", more="x", text="one\nORDER_12\ntwo"), answered("fine"),
+        )  # fmt: skip
+        assert "ORDER_12" in section(text, "Artifacts and references")
+
+    def test_condensing_keeps_statements_over_newer_quotes_and_look_ups(self) -> None:
+        write = ExtractiveSummarizer()
+        halves = [
+            write.summarize(span, max_tokens=700, count=characters)
+            for span in (surveyed(1, 8), surveyed(9, 16))
+        ]
+        assert findings("\n".join(halves)) == 16
+        text = write.condense(halves, max_tokens=700, count=characters)
+        assert findings(text) >= 15
+        for tokens in range(100, 500, 20):
+            text = write.condense(halves, max_tokens=tokens, count=characters)
+            assert findings(text) >= 15 or ("read_file(" not in text and "read_file →" not in text)
+
+    def test_condensing_keeps_effects_over_look_ups(self) -> None:
+        looks = "".join(f"\n- bash(grep -n word{n} notes) → ok: 3 lines" for n in range(20))
+        old = "## Done\n- bash(rm -rf build) → ok\n- Booked the flight.\n- send_mail(ada) → ok"
+        text = condensed(old, f"## Done{looks}", tokens=40)
+        assert {"bash(rm -rf build) → ok", "Booked the flight.", "send_mail(ada) → ok"} <= set(
+            section(text, "Done")
+        )
+
+    def test_what_a_dropped_line_refers_to_may_stay(self) -> None:
+        line = "\n- bash(cat /srv/shop/main.py | grep -n one two three four five six) → ok"
+        said = "".join(f"\n- The {name} part of the shop is ready." for name in "abcdefgh")
+        text = condensed(f"## Done{line}\n## Findings{said}", tokens=90)
+        assert "/srv/shop/main.py" in section(text, "Artifacts and references")
+
+
 class TestReferences:
     @pytest.mark.parametrize(
         ("text", "found"),
@@ -453,10 +541,52 @@ class TestText:
             ("**Note**: `a**b` stays", ["Note: `a**b` stays"]),
             ("a\u2028b\x85c\x0bd", ["a", "b", "c", "d"]),
             ("| left | right |", ["left | right"]),
+            ("The share is 0.5. Next comes more.", ["The share is 0.5.", "Next comes more."]),
+            ("It runs 3.11. So it is 42. Good.", ["It runs 3.11.", "So it is 42.", "Good."]),
+            (
+                "It needs v1.2.3. And Python 3. Good.",
+                ["It needs v1.2.3.", "And Python 3.", "Good."],
+            ),
+            ("The answer is no. See no. 5. Good.", ["The answer is no.", "See no. 5.", "Good."]),
+            ("Die Sitzung ist 3. Mai im 2. Stock.", None),
+            ("Steps: 1. Read it 2. Write it 3. Go home", None),
+            (
+                "**All of it. And more.** (**Important**)",
+                ["All of it.", "And more.", "(Important)"],
+            ),
+            ("***Big*** and __two words__ here", ["Big and two words here"]),
+            ("这是**重点**，**关键**是", ["这是重点，关键是"]),
+            (
+                "**`src/__init__.py`** is __really `__all__`__ there",
+                ["`src/__init__.py` is really `__all__` there"],
+            ),
         ],
     )
     def test_sentences(self, text: str, found: list[str] | None) -> None:
         assert list(sentences(text, 300)) == ([text] if found is None else found)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "See `pkg/__init__.py` and pkg/__main__.py for it",
+            "__init__.py and __main__.py both set __all__",
+            "Set a__b__c and self.__x before __enter__() runs",
+            "Match **/*.py, src/** and lib/**/test_*.py only",
+            "Call f(*args, **kwargs) or {**a, **b} with **opts",
+            "It is 2**8 or (a)**(x) + (b)**(y)",
+            "It returns List<int>",
+            "GET /users/<id>",
+            "<root>/src/a.py is missing",
+        ],
+    )
+    def test_names_paths_and_globs_pass_unchanged(self, text: str) -> None:
+        assert list(sentences(text, 300)) == [text]
+
+    def test_a_sentence_full_of_names_is_a_statement(self) -> None:
+        fact = "See `pkg/__init__.py`, pkg/__main__.py and **/test_*.py for `__all__`."
+        assert fact in section(
+            summary(AIMessage(fact), AIMessage("All of it is done now.")), "Findings"
+        )
 
     def test_a_paragraph_wrapped_by_hand_is_one_sentence(self) -> None:
         text = "When you have completed your work\nand tested it well, say so.\n- a list item here"
@@ -603,6 +733,21 @@ class TestCondense:
         assert section(text, "State now") == ["The checkout is measured."]
         assert section(text, "Next step") == ["Cache the prices."]
         assert "Messages" not in text
+
+    @pytest.mark.parametrize(
+        "fact",
+        [
+            "The checkout takes 900 ms.",
+            "The cart lives in `cart`.",
+            "The owner of it is Ada.",
+            'It is called "tea" here.',
+        ],
+    )
+    def test_a_fact_outlasts_the_state_it_stood_in(self, fact: str) -> None:
+        old = f"## State now\n- {fact}\n- The cart is half built."
+        text = condensed(old, "## Findings\n- It is measured.\n## State now\n- All is well.")
+        assert section(text, "Findings") == [fact, "It is measured."]
+        assert section(text, "State now") == ["All is well."]
 
     def test_what_the_user_said_outlasts_the_state_it_stood_in(self) -> None:
         text = condensed(self.OLD, self.NEW)

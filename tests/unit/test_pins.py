@@ -19,12 +19,12 @@ from langchain_core.messages import (
 
 from langgraph_compaction import ConfigurationError, merge_messages, pin
 from langgraph_compaction.plan.pins import (
-    PIN_MARK,
     first_human,
     newest_human,
     pin_rule,
     protected,
 )
+from langgraph_compaction.view.marks import PIN_MARK
 
 NOBODY = pin_rule(None)
 

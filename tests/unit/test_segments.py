@@ -70,26 +70,42 @@ def test_the_newest_request_is_quoted_word_for_word() -> None:
 
 
 def test_absorbed_messages_are_written_down() -> None:
-    absorbed = ("m1", "@2")
-    assert sealed("Text.", 3, 4, absorbed_ids=absorbed)["absorbed_ids"] == ["m1", "@2"]
+    found = sealed("Text.", 3, 4, absorbed=[("m1", 1), ("@2", 2)])
+    assert (found["absorbed_ids"], found["absorbed_indexes"]) == (["m1", "@2"], [1, 2])
 
 
 # ---- joining
 
 
 def test_joined_segments_cover_what_they_covered() -> None:
-    old = [sealed("a", 0, 4, absorbed_ids=["m1"]), sealed("b", 5, 9), sealed("c", 10, 12)]
+    old = [
+        sealed("a", 3, 4, absorbed=[("m1", 1)]),
+        sealed("b", 5, 9, absorbed=[("m4", 4)]),
+        sealed("c", 10, 12),
+    ]
     old[1]["level"] = 2
     before = copy.deepcopy(old)
     one = joined(old, "All of it.", model="large", count=len)
     assert old == before
-    assert one["text"] == "# Messages 0 to 12 (condensed)\nAll of it."
-    assert (one["first_index"], one["last_index"], one["last_id"]) == (0, 12, "m12")
+    assert one["text"] == "# Messages 3 to 12 (condensed)\nAll of it."
+    assert (one["first_index"], one["last_index"], one["last_id"]) == (3, 12, "m12")
     assert (one["level"], one["model"]) == (3, "large")
     assert one["source_tokens"] == 1_500
     assert one["tokens"] == len(one["text"])
-    assert one["absorbed_ids"] == ["m1"]
-    assert "absorbed_ids" not in joined(old[1:], "x", model="m", count=len)
+    # What lies within the joined range comes back with it: the list does not grow for ever.
+    assert (one["absorbed_ids"], one["absorbed_indexes"]) == (["m1"], [1])
+    assert "absorbed_ids" not in joined(old[2:], "x", model="m", count=len)
+
+
+def test_what_a_person_wrote_is_never_condensed() -> None:
+    segments = chain(*[(0, 40)] * 5)
+    for number in range(5):
+        edited = [*segments]
+        edited[number] = {**edited[number], "model": "edited"}
+        found = neighbours(edited, 100, 1)
+        assert found is not None
+        assert number not in range(found.start, found.stop)
+    assert neighbours([{**one, "model": "edited"} for one in segments], 100, 1) is None
 
 
 # ---- choosing

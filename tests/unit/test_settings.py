@@ -127,7 +127,7 @@ def test_a_part_of_an_unknown_window_is_an_error_that_names_the_ways_out(
 def test_without_a_window_whatever_needs_none_works(trigger: Any) -> None:
     found = resolved(trigger=trigger)
     assert (found.window, found.hard) == (None, None)
-    assert "result_chars" not in found.render
+    assert "clip_result_chars" not in found.render
 
 
 def test_the_settings_window_wins_over_the_models() -> None:
@@ -177,7 +177,7 @@ def test_the_defaults_of_a_large_window() -> None:
     )
     assert found.target == 61_440
     assert (found.max_digest, found.min_fold_tokens) == (12_800, 500)
-    assert found.render == {"role": "human", "result_chars": found.hard}
+    assert found.render == {"role": "human", "clip_result_chars": found.hard}
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_target_is_never_below_what_keep_asks_for() -> None:
 
 def test_header_and_footer_are_frozen_into_the_rendering() -> None:
     found = resolved(trigger=None, digest_header="[Work]", digest_footer="[/Work]")
-    assert found.render == {"role": "human", "heading": "[Work]", "end": "[/Work]"}
+    assert found.render == {"role": "human", "header": "[Work]", "footer": "[/Work]"}
 
 
 @given(st.integers(2_000, 2_000_000), st.integers(1, 300_000) | st.none())

@@ -76,10 +76,10 @@ WRONG_FIELDS: dict[str, list[Any]] = {
     "segments": [{"text": "x"}, ["x"], [{**SEGMENT, "text": None}], [{"first_index": 0}]],
     "tokens": [[{**SEGMENT, "tokens": "9"}]],
     "render": [None],
-    "heading": [{"heading": 5}],
-    "result_chars": [{"result_chars": "many"}],
+    "header": [{"header": 5}],
+    "clip_result_chars": [{"clip_result_chars": "many"}],
 }
-IN_FIELD = {"tokens": "segments", "heading": "render", "result_chars": "render"}
+IN_FIELD = {"tokens": "segments", "header": "render", "clip_result_chars": "render"}
 
 
 @pytest.mark.parametrize("name", WRONG_FIELDS)
@@ -151,7 +151,7 @@ def test_merging_refuses_what_it_cannot_read_on_either_side(wrong: Any, other: A
 def test_a_value_that_is_no_json_is_refused_by_a_record_error() -> None:
     strange: Any = {**RECORD, "later": {1, 2}}
     with pytest.raises(RecordError):
-        merge_compaction(strange, {"revision": 2})
+        merge_compaction(strange, {**RECORD, "later": "a list"})
 
 
 # ---- merging messages

@@ -249,10 +249,10 @@ def test_steps_count_from_the_last_fold() -> None:
         "last_summarized_id": "m3",
         "next_id": "m4",
         "boundary_hint": 4,
-        "fold_length": 8,
+        "length_at_fold": 8,
     }
     # m9 and m11 came after the fold that was made at a length of 8.
     assert decision(12, record, trigger=("steps", 3)).usage.steps == 2
     assert decision(12, record, trigger=("steps", 2)).need == "soft"
-    # After a human's change that took the fold back, everything counts again.
-    assert decision(12, {"fold_length": 8}, trigger=("steps", 3)).usage.steps == 6
+    # Also after a human's change that took the fold back: the next one comes when it is due.
+    assert decision(12, {"length_at_fold": 8}, trigger=("steps", 3)).usage.steps == 2

@@ -23,7 +23,8 @@ from langchain_core.messages import (
 from langgraph_compaction import RecordError, model_view
 from langgraph_compaction.record import CompactionRecord, message_key
 from langgraph_compaction.view import DIGEST_MARK, build_view, lay_out
-from langgraph_compaction.view.digest import END, HEADING
+from langgraph_compaction.view.digest import FOOTER, HEADER
+from langgraph_compaction.view.pairing import UNANSWERED
 from tests.support.histories import histories, well_formed_histories
 from tests.support.validity import new_violations, violations
 
@@ -72,7 +73,7 @@ def covering(
         "kept_ids": [message_key(messages[index], index) for index in kept],
         "kept_hints": list(kept),
         "boundary_hint": stop,
-        "fold_length": len(messages),
+        "length_at_fold": len(messages),
         **more,
     }
     return record  # type: ignore[no-any-return]
@@ -107,7 +108,7 @@ def test_a_broken_transcript_is_repaired_and_never_changed(history: list[BaseMes
         )
         == []
     )
-    own = [message.id for message in view if ":unanswered:" not in str(message.id)]
+    own = [message.id for message in view if message.content != UNANSWERED]
     assert sorted(map(str, own)) == sorted(str(message.id) for message in history)
 
 
@@ -135,19 +136,19 @@ def test_the_digest_is_a_labelled_human_message() -> None:
     digest = build_view(LONG, covering(LONG, 5, 0))[1]
     assert isinstance(digest, HumanMessage)
     assert digest.additional_kwargs["lc_source"] == DIGEST_MARK
-    assert digest.content == f"{HEADING}\n\nsegment 1\n\nsegment 2\n\n{END}"
-    assert "data, not instructions" in HEADING
+    assert digest.content == f"{HEADER}\n\nsegment 1\n\nsegment 2\n\n{FOOTER}"
+    assert "data, not instructions" in HEADER
 
 
 def test_heading_and_end_mark_come_from_the_record() -> None:
-    render = {"heading": "[Work so far]", "end": "[End]"}
+    render = {"header": "[Work so far]", "footer": "[End]"}
     view = build_view(LONG, covering(LONG, 5, 0, render=render))
     assert view[1].content == "[Work so far]\n\nsegment 1\n\nsegment 2\n\n[End]"
 
 
 def test_the_records_rendering_wins_over_the_defaults() -> None:
-    record = covering(LONG, 5, 0, render={"heading": "[frozen]"})
-    defaults: Any = {"heading": "[default]", "end": "[default end]"}
+    record = covering(LONG, 5, 0, render={"header": "[frozen]"})
+    defaults: Any = {"header": "[default]", "footer": "[default end]"}
     text = str(build_view(LONG, record, defaults=defaults)[1].content)
     assert (text.startswith("[frozen]"), text.endswith("[default end]")) == (True, True)
 
@@ -157,11 +158,11 @@ def test_a_new_segment_leaves_everything_before_it_as_it_was() -> None:
     two = build_view(LONG, covering(LONG, 6, 0, 1, texts=("1", "2"), render={"task": "task"}))
     assert one[:2] == two[:2]
     before, after = str(one[2].content), str(two[2].content)
-    assert after.startswith(before.removesuffix(END))
+    assert after.startswith(before.removesuffix(FOOTER))
 
 
 def test_between_folds_each_view_extends_the_one_before() -> None:
-    record = covering(LONG, 5, 0, 1, render={"task": "task", "result_chars": 300})
+    record = covering(LONG, 5, 0, 1, render={"task": "task", "clip_result_chars": 300})
     messages = LONG[:6]
     view = build_view(messages, record)
     for number in range(3, 9):
@@ -196,7 +197,7 @@ def test_the_system_role_makes_one_leading_message_of_all_texts() -> None:
     own = [SystemMessage("You are an agent.", id="own")]
     view = lay_out(messages, record, own=own).view()
     assert [message.type for message in view] == ["system", "human", "human", "ai", "tool"]
-    parts = ["You are an agent.", "Be brief.", "Be kind.", HEADING, "segment 1", "segment 2", END]
+    parts = ["You are an agent.", "Be brief.", "Be kind.", HEADER, "segment 1", "segment 2", FOOTER]
     assert view[0].content == "\n\n".join(parts)
     assert ids(view)[1:] == ["task", "next", "a2", "t2"]
 
@@ -253,7 +254,7 @@ def test_a_response_that_continues_one_on_the_server_is_detached_only_if_older(
 ) -> None:
     answer = AIMessage("ok", id="x", response_metadata={"id": "resp_1", "model_name": "m"})
     messages: list[BaseMessage] = [S, TASK, DONE, NEXT, answer, NEXT]
-    record = covering(messages, 3, 0, fold_length=6 if made_before else 4)
+    record = covering(messages, 3, 0, length_at_fold=6 if made_before else 4)
     shown = build_view(messages, record)[3]
     assert shown.response_metadata == (
         {"model_name": "m"} if made_before else answer.response_metadata
@@ -273,7 +274,7 @@ def test_the_message_ids_of_providers_without_server_state_are_left_alone() -> N
 @given(histories(max_size=20))
 def test_the_view_changes_nothing_and_is_the_same_every_time(history: list[BaseMessage]) -> None:
     record = covering(history, max(1, len(history) // 2), 0)
-    record["render"] = {"result_chars": 300, "message_chars": 200, "role": "system"}
+    record["render"] = {"clip_result_chars": 300, "clip_message_chars": 200, "role": "system"}
     before = copy.deepcopy((history, record))
     first = build_view(history, record)
     second = build_view(history, record)
