@@ -26,7 +26,7 @@ help:  ## List the targets
 demo: .venv/.demo  ## Watch an agent run past its window and be compacted (ARGS="..." is passed on)
 	@$(VENV_PYTHON) examples/research_agent.py $(ARGS)
 
-test: check  ## Check, then run the tests that take seconds (ARGS="..." goes to pytest)
+test: check  ## Check, then run all but the slow tests, about 4 minutes (ARGS="..." goes to pytest)
 	@$(PYTEST) -m "not slow" $(ARGS)
 
 test-all: check  ## Check, then run every test, with many more generated examples
@@ -40,7 +40,7 @@ check: .venv/.test  ## Lint, formatting, types, import rules
 	@$(VENV_PYTHON) -m mypy --no-error-summary
 	@$(VENV_PYTHON) -m tests.contracts.test_layers
 
-bench: .venv/.bench  ## Run the benchmarks beside their peers (tests/benchmarks/[a-z]*.py)
+bench: .venv/.bench  ## Run the benchmarks (tests/benchmarks/[a-z]*.py)
 	@set -e; for program in tests/benchmarks/[a-z]*.py; do \
 	  echo "== $$program"; \
 	  $(VENV_PYTHON) -m "tests.benchmarks.$$(basename "$$program" .py)" $(ARGS); \

@@ -82,7 +82,16 @@ def test_messages_that_stay_are_the_same_objects(history: list[BaseMessage]) -> 
 
 def records() -> st.SearchStrategy[Any]:
     segment = st.fixed_dictionaries(
-        {"text": st.text(max_size=5), "first_index": st.just(0), "last_index": st.integers(0, 3)}
+        {
+            "text": st.text(max_size=5),
+            "first_index": st.just(0),
+            "last_index": st.integers(0, 3),
+            "last_id": st.one_of(st.none(), st.text(max_size=3)),
+            "level": st.integers(0, 2),
+            "tokens": st.integers(0, 9),
+            "source_tokens": st.integers(0, 9),
+            "model": st.sampled_from(["small", "edited"]),
+        }
     )
     fields = {
         "version": st.just(1),
