@@ -76,6 +76,6 @@ endif
 	@touch .venv/.demo $@
 
 .venv/.bench: .venv/.made pyproject.toml
-	@echo "Installing the benchmarks' peers (once, about a minute) ..."
+	@echo "Installing what the benchmarks need (once, about a minute) ..."
 	@$(PIP) install --editable '.[bench]'
 	@touch .venv/.demo .venv/.test $@

@@ -2,7 +2,7 @@
 
     python examples/research_agent.py                    # this repository; no key, no network
     python examples/research_agent.py --folder ~/project # your own files, read-only
-    python examples/research_agent.py --ask "Where is KEEP_TOKENS set?"
+    python examples/research_agent.py --ask "Which constant is the greatest?"
 
 The thread is kept in an SQLite file: interrupt the run, and the same command goes on where it
 stopped; run it again at the end, and it shows the answer with nothing summarised again.
@@ -25,7 +25,7 @@ from langgraph.errors import GraphRecursionError
 from offline_model import OfflineModel
 from pydantic import SecretStr
 from session import STEPS, OtherFolderError, Session
-from survey import build
+from survey import build, has_constants
 from tools import SIZE, Workspace
 
 from langgraph_compaction import CompactionError, ExtractiveSummarizer
@@ -118,10 +118,8 @@ def models(options: argparse.Namespace) -> tuple[BaseChatModel, Any, str]:
     return chat(name), [chat(summary_name), ExtractiveSummarizer()], words
 
 
-def run(options: argparse.Namespace, saver: SqliteSaver) -> int:
-    """The survey, then the question; the exit status."""
-    if options.window < LEAST_WINDOW:
-        raise UsageError(f"--window: {options.window} is too small; give at least {LEAST_WINDOW}.")
+def workspace_of(options: argparse.Namespace) -> Workspace:
+    """The files to survey."""
     if options.size is not None and options.size < 1:
         raise UsageError(f"--size: {options.size} is none; give at least 1 (kilobyte).")
     size = options.size * 1000 if options.size else SIZE * options.window // WINDOW
@@ -132,6 +130,19 @@ def run(options: argparse.Namespace, saver: SqliteSaver) -> int:
             workspace = Workspace(options.folder.expanduser(), (), size)
     except ValueError as error:
         raise UsageError(f"--folder: {error}") from None
+    if not has_constants(workspace):
+        raise UsageError(
+            f"--folder: there is nothing to survey: no line of the {len(workspace.files)} files in "
+            f"{workspace.root} sets a name in capitals to a number. Name a folder with source code."
+        )
+    return workspace
+
+
+def run(options: argparse.Namespace, saver: SqliteSaver) -> int:
+    """The survey, then the question; the exit status."""
+    if options.window < LEAST_WINDOW:
+        raise UsageError(f"--window: {options.window} is too small; give at least {LEAST_WINDOW}.")
+    workspace = workspace_of(options)
     model, summarizer, words = models(options)
     if options.forgetful:
         summarizer, words = forgetful, f"{words.partition(';')[0]}; the summariser forgets"
@@ -160,6 +171,8 @@ def run(options: argparse.Namespace, saver: SqliteSaver) -> int:
     elif answered:
         session.say("The same command again resumes from the checkpoint; --ask asks the thread.")
     else:
+        if options.forgetful:
+            session.say("Exit status 1 is expected: the summariser forgot, and the agent noticed.")
         session.say("The thread ends here. --fresh starts anew.")
     return ANSWERED if answered else UNANSWERED
 

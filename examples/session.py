@@ -130,7 +130,7 @@ class Session:
                 f"{self._figures.peak:,} of {self._window:,} tokens ({share:.0%})"
             )
             files = remembered(state["messages"][:end], state["compaction"])
-            rows["Only in the digest"] = f"what was found in {files} files"
+            rows["From the digest"] = f"the findings in {files} files: no message in view has them"
         if not (finished or lost):
             rows["Checked"] = "the answer agrees with the files"
         if wrong:
@@ -207,7 +207,7 @@ class Session:
             "Thread": f"{steps} steps, {len(messages)} messages, {whole:,} tokens: "
             f"{whole / self._window:.1f} windows",
             "Folded": f"{self._ledger.folded} messages; folded twice: {len(self._ledger.twice())}",
-            "Looked up twice": f"{rereads(messages)} pages",
+            "Repeated calls": f"{rereads(messages)} (made again for what the view had lost)",
         }
 
     def _summed_up(self) -> str:

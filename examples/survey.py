@@ -42,9 +42,9 @@ DIGEST_INSTRUCTIONS = (
     "Keep every finding of the agent's with its number, path, names and values, word for word, and "
     "how many files and lines there are. Which files were read or listed need not be told."
 )
-DIGEST_SHARE = 0.4
-"""Share of the window that the digest may have. The notes of the whole survey have to fit it; an
-agent with less to remember needs less."""
+DIGEST_SHARE = 0.18
+"""Share of the window that the digest may have. In the survey of this repository it is full once:
+its oldest segments are condensed, and there still is room for all findings."""
 SEGMENT_SHARE = 0.08
 """Tokens of a segment as a share of its span: a note is a small part of a page of source..."""
 MIN_SEGMENT_SHARE = 0.025
@@ -112,6 +112,11 @@ def opening(workspace: Workspace) -> HumanMessage:
     """The task; it carries the folder, so that a thread is not continued over another one."""
     text = TASK.replace("{folder}", workspace.root.name)
     return HumanMessage(content=text, additional_kwargs={"folder": str(workspace.root)})
+
+
+def has_constants(workspace: Workspace) -> bool:
+    """Whether there is anything to find."""
+    return any(constants_in("\n".join(workspace.lines(path))) for path in workspace.files)
 
 
 class Ledger:

@@ -82,6 +82,8 @@ class Screen:
             f"{event['digest_tokens']:,}",
             "cyan",
         )
+        if event["condensed"]:
+            text.append(f"\n             {event['condensed']} old segments condensed", "cyan")
         self.console.print(text)
 
     def trouble(self, event: Mapping[str, Any]) -> None:

@@ -53,13 +53,14 @@ def advanced(
         "next_id": messages[stop].id if stop < len(messages) else None,
         "kept_ids": [message_key(messages[index], index) for index in kept],
         "kept_hints": list(kept),
+        "first_id": messages[0].id,
         "boundary_hint": stop,
         "render": render,
         "length_at_fold": anchor.position_of(len(messages)),
         "steps_at_fold": steps,
     }
     if last.id is None:
-        changed["fingerprint"] = fingerprint(last)
+        changed["fingerprint"] = fingerprint(messages, stop)
     else:
         changed.pop("fingerprint", None)
     return changed
@@ -184,7 +185,7 @@ def restore(
     }
     changed.pop("fingerprint", None)
     if boundary > 0 and messages[boundary - 1].id is None:
-        changed["fingerprint"] = fingerprint(messages[boundary - 1])
+        changed["fingerprint"] = fingerprint(messages, boundary)
     return {compaction_key: revised(changed, human=True)}
 
 
@@ -221,7 +222,8 @@ def forget(
 
     The kept messages (task, pins), whatever is marked as pinned, and the recent messages stay.
     Covered messages still in the state are removed by id; earlier checkpoints of the thread are
-    the checkpointer's and stay as they are. Nothing of the digest comes back through a fold that was computed before.
+    the checkpointer's and stay as they are. Nothing of the digest comes back through a fold that
+    was computed before.
 
     Args:
         state: the values of the graph's state.

@@ -57,6 +57,8 @@ class DigestSegment(TypedDict):
     """Tokens of what ``text`` replaced."""
     model: str
     """Who wrote it: the tier's name, or "extractive" for the model-free fallback."""
+    quoted: NotRequired[bool]
+    """Whether the text quotes the user's newest message, word for word."""
     absorbed_ids: NotRequired[list[str]]
     """Keys of kept messages from before ``first_index`` that this segment took in because nothing
     kept them any more. A restore of the segment makes them visible again."""
@@ -116,11 +118,14 @@ class CompactionRecord(TypedDict, total=False):
     boundary_hint: int
     """Index into the messages channel of the first message that is not covered, when this record
     was written. A hint that saves a search, never trusted without the id."""
+    first_id: str | None
+    """Id of the first message of the channel at that time: while it is there, what stands between
+    it and the boundary is what stood there."""
     kept_hints: list[int]
     """The same for each of ``kept_ids``."""
     fingerprint: str
-    """Only where messages have no ids: `fingerprint` of the message at ``last_summarized_index``,
-    so that a chat that was cleared and refilled is not mistaken for the one that was folded."""
+    """Only where messages have no ids: a hash of the messages up to ``last_summarized_index``, so
+    that a chat that was cleared and refilled is not mistaken for the one that was folded."""
     length_at_fold: int
     """Messages of the thread when the last fold was made: what stands before this position was
     made under an earlier view."""
@@ -144,8 +149,8 @@ class _Shape:
         missing = sorted(self.required - value.keys())
         if missing:
             raise RecordError(
-                f"The {where} has no {missing[0]!r}. Nothing was changed: correct it with "
-                "graph.update_state."
+                f"The {where} has no {missing[0]!r}. Nothing was changed: write a correct record "
+                "with a greater epoch by graph.update_state."
             )
         for name, kinds in self.kinds.items():
             if name not in value:
@@ -160,7 +165,8 @@ class _Shape:
                 of = f" of {item.__name__}" if item in {str, int} else ""
                 raise RecordError(
                     f"Field {name!r} of the {where} is {found!r}; it has to be {wanted}{of}. "
-                    "Nothing was changed: correct it with graph.update_state."
+                    "Nothing was changed: write a correct record with a greater epoch by "
+                    "graph.update_state."
                 )
 
 
@@ -209,7 +215,8 @@ def checked_record(value: object) -> CompactionRecord:
         if not isinstance(segment, dict):
             raise RecordError(
                 f"Segment {number} of the compaction record is a {type(segment).__name__}, not a "
-                "dict. Nothing was changed: correct it with graph.update_state."
+                "dict. Nothing was changed: write a correct record with a greater epoch by "
+                "graph.update_state."
             )
         _SEGMENT.check(segment, f"compaction record's segment {number}")
     if value.get("last_summarized_index", -1) < 0 and segments:

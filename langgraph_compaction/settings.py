@@ -31,7 +31,7 @@ class CompactionSettings:
         keep: what stays verbatim: a pair such as ``("tokens", 20_000)`` or a list (the smallest
             counts). Kinds: "fraction", "tokens", "messages". "auto": the smaller of a quarter of
             the trigger and 40,000 tokens. ``("messages", 0)``: fold all that is not kept or open.
-        min_keep: messages that stay even if they exceed ``keep``, as long as they fit the window.
+        min_keep: messages that stay even if they exceed ``keep``, within the hard limit.
             "auto": 6, or 0 where ``keep`` counts messages.
         target: tokens that a fold has to bring the view down to. "auto": 0.6 × the trigger, or
             what ``keep`` asks for if that is more. None: no target.

@@ -18,7 +18,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 # pydantic refuses typing.TypedDict before Python 3.12.
 from typing_extensions import TypedDict
 
-from langgraph_compaction.errors import MissingChannelError, RecordError
+from langgraph_compaction.errors import MissingChannelError, RecordError, RecordVersionError
 from langgraph_compaction.record import CompactionRecord, checked_record
 
 MESSAGES_KEY = "messages"
@@ -51,7 +51,18 @@ def merge_compaction(
         return {} if current is None else checked_record(current)
     if current is None:
         return checked_record(update)
-    one, other = checked_record(current), checked_record(update)
+    other = checked_record(update)
+    try:
+        one = checked_record(current)
+    except RecordVersionError:
+        raise
+    except RecordError:
+        # A record that cannot be read is repaired by a readable one of a greater epoch.
+        found: Any = current
+        epoch = found.get("epoch", 0) if isinstance(found, dict) else 0
+        if other.get("epoch", 0) > (epoch if type(epoch) is int else 0):
+            return other
+        raise
     if _progress(one) != _progress(other):
         return max(one, other, key=_progress)
     return max(one, other, key=_canonical)

@@ -12,6 +12,8 @@ MARGIN = 0.9
 """Share of a summariser's window that is planned for: its tokenizer may count differently."""
 CONTEXT_SHARE = 0.25
 """Share of a summariser's window that the digest so far may take as context."""
+ANSWER_SHARE = 4
+"""One part in this many of a summariser's window is kept free for its answer at most."""
 LEAST_ROOM = 200
 """Tokens of transcript in a call at least, whatever the window."""
 
@@ -26,7 +28,7 @@ def room(window: int | None, *, prompt: int, answer: int) -> int | None:
     """
     if window is None:
         return None
-    return max(LEAST_ROOM, int(window * MARGIN) - prompt - answer)
+    return max(LEAST_ROOM, int(window * MARGIN) - prompt - min(answer, window // ANSWER_SHARE))
 
 
 def pack(sizes: Sequence[int], limit: int | None) -> list[slice]:

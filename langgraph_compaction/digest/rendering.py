@@ -7,14 +7,14 @@ instruction to go on with it.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langgraph_compaction.view.blocks import block_marker, is_reasoning, visible_text
+from langgraph_compaction.view.blocks import block_marker, blocks_of, is_reasoning, visible_text
+from langgraph_compaction.view.json import safe_json
 
 FENCE = "transcript"
 """Name of the tag around the rendered span."""
@@ -30,7 +30,10 @@ RESULT_CHARS = 2_000
 ARGUMENT_CHARS = 4_000
 """Characters of one call's arguments that the summariser sees."""
 
-_TAG = re.compile(r"<(?=\s*[/\\]?\s*(?:" + "|".join(FENCES) + r")\b)", re.IGNORECASE)
+# Slashes, white space and characters that show nothing do not make it another tag to a model.
+_TAG = re.compile(
+    r"<(?=[\s/\\\u200b-\u200f\u2060\ufeff\x00]{0,20}(?:" + "|".join(FENCES) + r")\b)", re.IGNORECASE
+)
 
 
 def message_text(message: BaseMessage) -> str:
@@ -42,7 +45,7 @@ def message_text(message: BaseMessage) -> str:
     if isinstance(message.content, str):
         return message.content
     parts = []
-    for block in message.content:
+    for block in blocks_of(message.content):
         if is_reasoning(block):
             continue
         text = visible_text(block)
@@ -77,7 +80,7 @@ def compact_arguments(arguments: Any, limit: int = ARGUMENT_CHARS) -> str:
     """A call's arguments as JSON on one line, at most about ``limit`` characters."""
     if isinstance(arguments, str):
         return clamped(arguments, limit)
-    return clamped(json.dumps(arguments, ensure_ascii=False, default=str), limit)
+    return clamped(safe_json(arguments), limit)
 
 
 def render_message(

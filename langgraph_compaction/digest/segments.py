@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from langgraph_compaction.record import EDITED, LEAST_SEGMENT_TOKENS, DigestSegment
+from langgraph_compaction.view.digest import FOOTER, HEADER
 
 ROOM_SHARE = 0.75
 """Share of the digest's budget that condensing brings it down to: with less room below the budget
@@ -14,6 +16,19 @@ CONDENSED_SHARE = 0.5
 LEAST_SHARE = 16
 """The smallest condensed segment may always have this fraction (one in 16) of the digest's budget,
 or ``min_segment_tokens`` if that is less: below that a record says nothing."""
+
+
+_HEADING = re.compile(r"^[ \t]*#+[ \t]*(?=Messages \d)", re.MULTILINE)
+
+
+def defused(text: str) -> str:
+    """``text`` without lines that could pass for the digest's own: its frame, its headings.
+
+    What a summariser copies from a hostile span must not end the digest and go on as the user.
+    """
+    for mark in (HEADER, FOOTER):
+        text = text.replace(mark, "[...]")
+    return _HEADING.sub("- ", text)
 
 
 def seal(
@@ -44,9 +59,9 @@ def seal(
         absorbed: keys and positions of earlier kept messages that the segment took in.
     """
     heading = f"# Messages {first_index} to {last_index} (folded after step {step})"
-    parts = [heading, text]
+    parts = [heading, defused(text)]
     if quoted is not None:
-        parts.append(f"The user's newest message here, word for word:\n{quoted}")
+        parts.append(f"The user's newest message here, word for word:\n{defused(quoted)}")
     sealed = "\n".join(parts)
     segment = DigestSegment(
         text=sealed,
@@ -58,6 +73,8 @@ def seal(
         source_tokens=source_tokens,
         model=model,
     )
+    if quoted is not None:
+        segment["quoted"] = True
     _note_absorbed(segment, absorbed)
     return segment
 
@@ -67,7 +84,8 @@ def joined(
 ) -> DigestSegment:
     """The segment that replaces neighbouring ones, one level above the highest of them."""
     first, last = old[0], old[-1]
-    sealed = f"# Messages {first['first_index']} to {last['last_index']} (condensed)\n{text}"
+    heading = f"# Messages {first['first_index']} to {last['last_index']} (condensed)"
+    sealed = f"{heading}\n{defused(text)}"
     segment = DigestSegment(
         text=sealed,
         first_index=first["first_index"],
@@ -121,7 +139,8 @@ def neighbours(segments: Sequence[DigestSegment], budget: int, least: int) -> sl
 
     The oldest of the lowest level that has two neighbours, as many as are needed to come down to
     `ROOM_SHARE` of the budget; the newest segment is left alone while there are others. So a text
-    is condensed a logarithmic number of times, as levels merge in a log-structured store.
+    is condensed a logarithmic number of times, as levels merge in a log-structured store. What a
+    person edited and the newest quoted request are never condensed.
 
     Args:
         segments: the chain, oldest first.
@@ -146,19 +165,22 @@ def neighbours(segments: Sequence[DigestSegment], budget: int, least: int) -> sl
 def _lowest_run(segments: Sequence[DigestSegment]) -> tuple[int, int] | None:
     """Start and stop of the run of one level to condense from; at least two segments long.
 
-    What a person wrote is in no run: a correction must not fade.
+    What a person wrote is in no run, and neither is the newest quoted request: a correction and
+    the work in hand must not fade.
     """
+    quotes = [index for index, segment in enumerate(segments) if segment.get("quoted")]
+    fixed = {index for index, segment in enumerate(segments) if segment["model"] == EDITED}
+    fixed.update(quotes[-1:])
     runs: list[tuple[int, int, int]] = []
     pairs: list[int] = []
     start = 0
     for index in range(1, len(segments) + 1):
-        before = segments[index - 1]
-        after = segments[index] if index < len(segments) else None
-        if after is not None and EDITED not in {before["model"], after["model"]}:
+        level = segments[index - 1]["level"]
+        if index < len(segments) and not fixed & {index - 1, index}:
             pairs.append(index - 1)
-            if after["level"] == before["level"]:
+            if segments[index]["level"] == level:
                 continue
-        runs.append((before["level"], start, index))
+        runs.append((level, start, index))
         start = index
     for _, first, stop in sorted(runs):
         older = min(stop, len(segments) - 1)

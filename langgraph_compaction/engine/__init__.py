@@ -9,6 +9,7 @@ synchronous and an asynchronous driver (`run.drivers`) perform it.
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from typing import Any
 
 from langgraph_compaction.changes import revised
@@ -17,8 +18,12 @@ from langgraph_compaction.engine.folding import FALLBACK_NAME, condensed, folded
 from langgraph_compaction.engine.limits import fitted, relaxed
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.engine.writing import Writer
-from langgraph_compaction.plan.decision import decide
+from langgraph_compaction.plan.decision import Decision, decide
 from langgraph_compaction.record import CompactionRecord
+
+MOST_PASSES = 3
+"""Folds in one visit at most: where the first did not bring the view below its trigger, the next
+visit would fold again."""
 
 Steps = Generator[Effect, object, CompactionRecord | None]
 
@@ -47,19 +52,35 @@ def compaction_steps(visit: Visit) -> Steps:
     policy = visit.policy
     tiers = [tier.info for tier in visit.tiers]
     writer = Writer(tiers, visit.counter.text, policy.prompt, policy.instructions)
-    urgent = decision.need == "hard"
     record = visit.record
-    if decision.span is not None:
-        record = yield from folded(visit, decision, decision.span, writer, urgent=urgent)
-        record = yield from condensed(visit, record, writer, urgent=urgent)
-        if writer.exhausted:
-            yield Emit(_failure(visit, record, writer, facts))
-        record = relaxed(visit, record)
-    record = yield from fitted(visit, record, facts)
+    for _ in range(MOST_PASSES):
+        before = record
+        record = yield from _pass(visit, replace(visit, record=before), decision, writer, facts)
+        if record is before:
+            break
+        decision = decide(visit.messages, record, policy, visit.counter)
+        if decision.action != "fold":
+            break
     if record is visit.record:
         return None
     yield Emit({"type": "compaction.completed", **facts, **_outcome(visit, record, writer)})
     return revised(record)
+
+
+def _pass(
+    visit: Visit, now: Visit, decision: Decision, writer: Writer, facts: dict[str, Any]
+) -> Generator[Effect, object, CompactionRecord]:
+    """Fold once and see to the limits; ``now`` is the visit with the record so far."""
+    record, urgent = now.record, decision.need == "hard"
+    if decision.span is not None:
+        record = yield from folded(now, decision, decision.span, writer, urgent=urgent)
+        record = yield from condensed(now, record, writer, urgent=urgent)
+        if writer.exhausted:
+            yield Emit(_failure(visit, record, writer, facts))
+        record = relaxed(now, record)
+        if record is not now.record and now.size(now.layout(record)) >= decision.usage.tokens:
+            record = now.record  # a digest that saves nothing only loses detail
+    return (yield from fitted(now, record, facts))
 
 
 def _failure(

@@ -15,6 +15,7 @@ from langgraph_compaction.digest.source import Source, render_group, render_segm
 from langgraph_compaction.engine.effects import Effect
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.engine.writing import Writer
+from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.plan.boundaries import Span
 from langgraph_compaction.plan.decision import Decision
 from langgraph_compaction.plan.fitting import Counter
@@ -30,6 +31,8 @@ from langgraph_compaction.view.pairing import groups
 FALLBACK = ExtractiveSummarizer()
 """Writes the segment where the view exceeds the hard limit and every tier failed."""
 FALLBACK_NAME = "extractive"
+MOST_OVER = 1.25
+"""Times its budget that the digest may have while no tier condenses it: then extracts do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +164,8 @@ def condensed(
             previous=[segment["text"] for segment in segments[: chosen.start]],
         )
         written = yield from writer.write(source)
-        if written is None and urgent:
+        over = sum(one["tokens"] for one in segments) > budget * MOST_OVER
+        if written is None and (urgent or over):
             written = _extracts(source, visit.counter)
         if written is None:
             break
@@ -182,6 +186,9 @@ def _extracts(source: Source, count: Counter) -> tuple[str, str] | None:
     if source.max_tokens < LEAST_SEGMENT_TOKENS:
         return None
     limits: dict[str, Any] = {"max_tokens": source.max_tokens, "count": count.text}
-    if source.condenses:
-        return FALLBACK.condense(source.texts, **limits), FALLBACK_NAME
-    return FALLBACK.summarize(source.span, **limits), FALLBACK_NAME
+    try:
+        if source.condenses:
+            return FALLBACK.condense(source.texts, **limits), FALLBACK_NAME
+        return FALLBACK.summarize(source.span, **limits), FALLBACK_NAME
+    except ConfigurationError:  # a counter of the user's own that finds no room for a line
+        return None

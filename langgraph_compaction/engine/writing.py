@@ -148,7 +148,7 @@ class Writer:
         request = SummaryRequest(messages, source.span, source.texts, source.max_tokens)
         outcome = yield CallModel(number, request)
         if isinstance(outcome, CallFailed):
-            reason = f"{type(outcome.error).__name__}: {outcome.error}"
+            reason = _described(outcome.error)
             self.failures.append(f"{name}: {reason}")
             yield Emit({"type": "compaction.tier_failed", "tier": name, "reason": reason})
             return None
@@ -167,3 +167,10 @@ class Writer:
             yield Emit({"type": "compaction.rejected", "tier": name, "reason": verdict.problem})
             return None
         return verdict
+
+
+def _described(error: Exception) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001  # an error that cannot even say what it is
+        return type(error).__name__

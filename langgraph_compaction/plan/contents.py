@@ -16,9 +16,8 @@ A call that stands both in ``tool_calls`` and in the content counts once.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +25,7 @@ from langchain_core.messages import BaseMessage
 
 from langgraph_compaction.plan import media as sizes
 from langgraph_compaction.view import blocks
+from langgraph_compaction.view.json import safe_json
 
 TOKENS_PER_MESSAGE = 3
 TOKENS_PER_ROLE = 1
@@ -88,7 +88,7 @@ def _add_call(call: Mapping[str, Any], parts: Parts) -> None:
     inner = inner if isinstance(inner, Mapping) else call
     arguments = next((inner[key] for key in _ARGUMENT_KEYS if key in inner), None)
     parts.overhead += TOKENS_PER_CALL
-    parts.texts += [str(inner.get("name") or ""), _json(arguments or {})]
+    parts.texts += [str(inner.get("name") or ""), safe_json(arguments or {})]
 
 
 def _add_content(content: Any, parts: Parts, called: Sequence[Any]) -> None:
@@ -118,7 +118,7 @@ def _add_block(block: Mapping[str, Any], parts: Parts, called: Sequence[Any]) ->
     elif kind == "tool_result":
         _add_content(block.get("content"), parts, called)
     else:
-        parts.texts.append(_LONG_BASE64.sub("", _json(block)))
+        parts.texts.append(_LONG_BASE64.sub("", safe_json(block)))
 
 
 def _is_counted(block: Mapping[str, Any], called: Sequence[Any]) -> bool:
@@ -145,29 +145,3 @@ def _add_media(block: Mapping[str, Any], kind: str, parts: Parts) -> None:
         parts.texts.append(media.start(None).decode("utf-8", "replace"))
     elif not media.texts:
         parts.media += sizes.file_tokens(media.size)
-
-
-def _json(value: Any) -> str:
-    """A value as the JSON that is sent; what JSON cannot hold counts by its strings."""
-    if isinstance(value, str):
-        return value
-    try:
-        return json.dumps(value, ensure_ascii=False, default=_no_json)
-    except (TypeError, ValueError, RecursionError):
-        return " ".join(_leaves(value))
-
-
-def _no_json(value: Any) -> str:
-    return "" if isinstance(value, bytes | bytearray) else str(value)
-
-
-def _leaves(value: Any) -> Iterator[str]:
-    """The strings in a value of any depth, each container's once."""
-    pending, seen = [value], set[int]()
-    while pending:
-        item = pending.pop()
-        if not isinstance(item, Mapping | list | tuple):
-            yield _no_json(item)
-        elif id(item) not in seen:
-            seen.add(id(item))
-            pending += [*item, *item.values()] if isinstance(item, Mapping) else item

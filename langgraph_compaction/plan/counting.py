@@ -200,7 +200,10 @@ def _key(message: BaseMessage) -> tuple[Any, ...]:
     if not (calls or invalid or extra):
         return message.id, message.name, kind, mark
     legacy = (extra.get("tool_calls"), extra.get("function_call")) if extra else ()
-    sent = [(call["id"], call["name"], _fingerprint(call["args"])) for call in [*calls, *invalid]]
+    sent = [
+        (call.get("id"), call.get("name"), _fingerprint(call.get("args")))
+        for call in [*calls, *invalid]
+    ]
     return message.id, message.name, kind, mark, hash(tuple(sent)), _fingerprint(legacy)
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from langgraph_compaction.plan.boundaries import Span, choose_span
+from langgraph_compaction.plan.boundaries import SEGMENT_FRAME, Span, choose_span
 from langgraph_compaction.plan.fitting import Counter, fit_view
 from langgraph_compaction.plan.policy import Policy
 from langgraph_compaction.plan.triggers import Usage, fired
@@ -85,7 +85,7 @@ class _Look:
                 "soft", "skip", "The trigger fired, but every message is kept, pinned or open."
             )
         share = int(self.usage.tokens * self.policy.min_fold_share)
-        worth = max(self.policy.min_fold_tokens, share, LEAST_SPAN)
+        worth = max(self.policy.min_fold_tokens, share, LEAST_SPAN, self._cost(span))
         if span.tokens < worth:
             reason = (
                 f"The trigger fired, but what may be folded ({span.tokens} tokens) is less than "
@@ -97,7 +97,7 @@ class _Look:
     def hard(self) -> Decision:
         """The hard limit is exceeded: fold, or clip if that still changes anything."""
         span = self._span()
-        if span is not None and span.tokens >= LEAST_SPAN:
+        if span is not None and span.tokens >= max(LEAST_SPAN, self._cost(span)):
             return self.decision("hard", "fold", "The view exceeds the hard limit.", span)
         fit = fit_view(self.messages, self.record, self.policy, self.counter)
         if fit.fits and fit.limits == self.layout.render:
@@ -111,10 +111,16 @@ class _Look:
     ) -> Decision:
         return Decision(need, action, reason, self.usage, span, self.layout)
 
+    def _frame(self) -> int:
+        """Tokens of the digest's opening and closing lines, which a first fold brings with it."""
+        return self.counter.text(frame(self.layout.render)) if self.layout.digest is None else 0
+
+    def _cost(self, span: Span) -> int:
+        """Tokens that a fold of the span may add to the view."""
+        return self._frame() + SEGMENT_FRAME + self.policy.segment_cap(span.tokens) + 1
+
     def _span(self) -> Span | None:
-        fixed = self.usage.tokens - self.counter.messages(self.layout.recent)
-        if self.layout.digest is None:  # a first fold brings the digest's frame with it
-            fixed += self.counter.text(frame(self.layout.render))
+        fixed = self.usage.tokens - self.counter.messages(self.layout.recent) + self._frame()
         return choose_span(
             self.messages, self.layout, self.policy, self.counter.messages, fixed=fixed
         )

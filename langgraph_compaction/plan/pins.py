@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.messages import (
@@ -14,7 +15,7 @@ from langchain_core.messages import (
 )
 
 from langgraph_compaction.errors import ConfigurationError
-from langgraph_compaction.view.blocks import visible_text
+from langgraph_compaction.view.blocks import blocks_of, visible_text
 from langgraph_compaction.view.marks import is_marked
 from langgraph_compaction.view.pairing import calls_of, groups
 
@@ -45,7 +46,7 @@ def pin_rule(rules: Any) -> PinRule:
     if rules is None:
         return is_marked
     if callable(rules):
-        return lambda message: is_marked(message) or bool(rules(message))
+        return _Pinned(rules)
     listed = [rules] if isinstance(rules, Mapping) else rules
     if not isinstance(listed, Sequence) or isinstance(listed, str):
         raise _wrong_rule(rules)
@@ -57,8 +58,21 @@ def pin_rule(rules: Any) -> PinRule:
                 raise _wrong_rule(rule)
             if key == "type" and value not in _TYPES:
                 raise _wrong_rule(rule)
-    frozen = [dict(rule) for rule in listed]
-    return lambda message: is_marked(message) or any(_matches(message, rule) for rule in frozen)
+    return _Pinned(tuple(dict(rule) for rule in listed))
+
+
+@dataclass(frozen=True)
+class _Pinned:
+    """A predicate that can be pickled, unlike a lambda."""
+
+    rules: Callable[[BaseMessage], Any] | tuple[Mapping[str, str], ...]
+
+    def __call__(self, message: BaseMessage) -> bool:
+        if is_marked(message):
+            return True
+        if callable(self.rules):
+            return bool(self.rules(message))
+        return any(_matches(message, rule) for rule in self.rules)
 
 
 def _wrong_rule(rule: Any) -> ConfigurationError:
@@ -83,7 +97,7 @@ def _matches(message: BaseMessage, rule: Mapping[str, str]) -> bool:
 def _text(message: BaseMessage) -> str:
     if isinstance(message.content, str):
         return message.content
-    return "\n".join(visible_text(block) or "" for block in message.content)
+    return "\n".join(visible_text(block) or "" for block in blocks_of(message.content))
 
 
 def protected(

@@ -24,8 +24,9 @@ from langgraph_compaction.view.provider import detached
 __all__ = ["DIGEST_MARK", "Layout", "build_view", "lay_out", "model_view"]
 
 GAP = "[Other messages stood here; the record above covers them.]"
-"""Stands where folding would bring a call right behind another AI message: Gemini refuses it (a
-function call has to follow a user turn or a function response)."""
+"""Stands where folding would bring a call right behind another AI message, which Gemini refuses (a
+function call has to follow a user turn or a function response), and behind a kept AI message that
+would otherwise come last: a provider takes that for a reply to go on with."""
 CONTINUED = "[The conversation goes on from the record above.]"
 """Opens the turns where the digest is system text and no human message would come first."""
 
@@ -124,7 +125,7 @@ def lay_out(
     render: Render = {**(defaults or {}), **record.get("render", {})}
     anchor = locate(messages, record)
     made_before = anchor.made_after - anchor.boundary
-    kept_before = frozenset(anchor.kept)
+    newest_kept = -1
     leading = list(own)
     task: list[BaseMessage] = []
     kept: list[BaseMessage] = []
@@ -135,19 +136,18 @@ def lay_out(
         elif render.get("task") == message_key(message, index):
             task.append(message)
         else:
-            if kept and index - 1 not in kept_before:
+            if kept and index - 1 != newest_kept:
                 _separate(kept, message)
             kept.append(detached(message))
+            newest_kept = index
     recent = list(messages[anchor.boundary :])
     for index in range(min(made_before, len(recent))):
         recent[index] = detached(recent[index])
     if anchor.digest and anchor.boundary == 0:  # a prune, and no anchor left: all is shown
         while recent and isinstance(recent[0], SystemMessage):
             leading.append(recent.pop(0))
-    if kept and recent:
-        _separate(kept, recent[0])
-    elif kept and isinstance(kept[-1], AIMessage) and not isinstance(messages[-1], AIMessage):
-        kept.append(_gap(kept[-1]))  # a provider takes a last AI message for a reply to go on with
+    if kept and isinstance(kept[-1], AIMessage) and newest_kept != anchor.boundary - 1:
+        kept.append(_gap(kept[-1]))
     return Layout(
         leading=leading,
         task=_shown(task, render, newest=False),

@@ -66,6 +66,8 @@ def locate(messages: Sequence[BaseMessage], record: CompactionRecord) -> Anchor:
         if boundary is None:
             return Anchor(0, (), last + 1, digest=False)
     kept = _kept(messages, record, boundary)
+    if boundary != _hint(record) and not record.get("pruned"):
+        kept = _with_unknown(messages, record, boundary, kept)
     made_after = boundary + max(0, record.get("length_at_fold", 0) - last - 1)
     return Anchor(boundary, kept, last + 1, digest=True, made_after=made_after)
 
@@ -97,7 +99,7 @@ def _by_position(
     if not 0 < hint <= len(messages) or messages[hint - 1].id is not None:
         return None
     known = record.get("fingerprint")
-    return hint if known is None or known == fingerprint(messages[hint - 1]) else None
+    return hint if known is None or known == fingerprint(messages, hint) else None
 
 
 def _by_id(messages: Sequence[BaseMessage], record: CompactionRecord) -> int | None:
@@ -146,6 +148,24 @@ def _by_survivors(messages: Sequence[BaseMessage], record: CompactionRecord) -> 
     return None
 
 
+def _with_unknown(
+    messages: Sequence[BaseMessage],
+    record: CompactionRecord,
+    boundary: int,
+    kept: tuple[int, ...],
+) -> tuple[int, ...]:
+    """Off the hint the list was changed: what stands before every known message stays visible.
+
+    Another tool may have put a message of its own in front, or have written the list anew.
+    """
+    known = {segment.get("last_id") for segment in record.get("segments", ())}
+    known.update(record.get("kept_ids", ()))
+    known.update((record.get("first_id"), record.get("last_summarized_id")))
+    known.discard(None)
+    first = next((i for i in range(boundary) if messages[i].id in known), boundary)
+    return tuple(sorted({*range(first), *kept}))
+
+
 def _lost_after_prune(
     messages: Sequence[BaseMessage], record: CompactionRecord, last: int
 ) -> Anchor:
@@ -177,7 +197,15 @@ def _kept(
     )
 
 
-def fingerprint(message: BaseMessage) -> str:
-    """A short hash of a message's type and content, for messages that have no id."""
-    text = f"{message.type}\0{message.content!r}"
+FINGERPRINTED = 8
+"""Messages before the boundary that a fingerprint is made of, beside the first one of the list."""
+
+
+def fingerprint(messages: Sequence[BaseMessage], boundary: int) -> str:
+    """A short hash of what stands before ``boundary``, for messages that have no ids.
+
+    Made of the first message and the last few: one alone may recur ("go", "ok").
+    """
+    seen = [messages[0], *messages[max(0, boundary - FINGERPRINTED) : boundary]]
+    text = "\0".join(f"{message.type}\0{message.content!r}" for message in seen)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -25,6 +25,13 @@ _MEDIA_TYPES = {
 }
 
 
+def blocks_of(content: Any) -> list[Any]:
+    """The content of a message as a list of blocks; None, which some clients write, as none."""
+    if isinstance(content, list):
+        return content
+    return [content] if isinstance(content, str) else []
+
+
 def block_type(block: Any) -> str:
     """The block's ``type``; "text" for a plain string, "" where it has none."""
     if isinstance(block, str):
@@ -40,6 +47,14 @@ def is_reasoning(block: Any) -> bool:
 def is_call(block: Any) -> bool:
     """Whether the block repeats a call that ``tool_calls`` holds already."""
     return block_type(block) in _CALL_TYPES
+
+
+def call_in(block: Any) -> dict[str, Any] | None:
+    """The complete call that a content block holds, as id and name; None: it holds none."""
+    if block_type(block) not in {"tool_use", "tool_call", "function_call"}:
+        return None
+    found = block.get("call_id", block.get("id"))
+    return {"id": found, "name": block.get("name")} if isinstance(found, str) else None
 
 
 def server_call_id(block: Any) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 
-from langgraph_compaction.view.blocks import block_type, visible_text
+from langgraph_compaction.view.blocks import block_type, blocks_of, visible_text
 
 RESULT_REMEDY = "Call the tool again for a smaller part if you need it."
 MESSAGE_REMEDY = "The full message is longer than the context window allows."
@@ -93,7 +93,7 @@ def text_size(message: BaseMessage) -> int:
     """Characters of the message's text blocks."""
     if isinstance(message.content, str):
         return len(message.content)
-    return sum(len(visible_text(block) or "") for block in message.content)
+    return sum(len(visible_text(block) or "") for block in blocks_of(message.content))
 
 
 def _clipped(message: BaseMessage, limit: int, remedy: str) -> BaseMessage:

@@ -44,7 +44,7 @@ def with_digest(leading: Sequence[BaseMessage], digest: str) -> list[BaseMessage
         return [SystemMessage(content=digest, id=DIGEST_MARK)]
     if all(isinstance(message.content, str) for message in leading):
         text = "\n\n".join([*(str(message.content) for message in leading), digest])
-        return [SystemMessage(content=text, id=leading[0].id)]
+        return [leading[0].model_copy(update={"content": text})]
     blocks: list[str | dict[str, object]] = []
     for message in leading:
         if isinstance(message.content, str):
@@ -52,4 +52,4 @@ def with_digest(leading: Sequence[BaseMessage], digest: str) -> list[BaseMessage
         else:
             blocks.extend(message.content)
     blocks.append({"type": "text", "text": digest})
-    return [SystemMessage(content=blocks, id=leading[0].id)]
+    return [leading[0].model_copy(update={"content": blocks})]

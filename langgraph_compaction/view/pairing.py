@@ -20,7 +20,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from langgraph_compaction.view.blocks import server_call_id, server_result_id
+from langgraph_compaction.view.blocks import call_in, server_call_id, server_result_id
 
 UNANSWERED = "[No result: this call was interrupted before it was answered.]"
 """Content of the answer that the view gives to an abandoned call."""
@@ -132,7 +132,13 @@ def calls_of(message: BaseMessage) -> list[Mapping[str, Any]]:
     """The calls of an AI message that need a result, valid or not."""
     if not isinstance(message, AIMessage):
         return []
-    return [*message.tool_calls, *message.invalid_tool_calls]
+    calls: list[Mapping[str, Any]] = [*message.tool_calls, *message.invalid_tool_calls]
+    if isinstance(message.content, list):
+        known = {call.get("id") for call in calls}
+        calls += [
+            call for call in map(call_in, message.content) if call and call["id"] not in known
+        ]
+    return calls
 
 
 def _open_server_calls(message: BaseMessage, waiting: set[str]) -> set[str]:

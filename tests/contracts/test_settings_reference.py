@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import logging
 import re
 from dataclasses import MISSING, fields
 from importlib import import_module
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
 
 import langgraph_compaction
 from langgraph_compaction import (
@@ -16,6 +18,7 @@ from langgraph_compaction import (
     CompactionRecord,
     CompactionSettings,
     DigestSegment,
+    ExtractiveSummarizer,
     Measurement,
     errors,
     middleware,
@@ -96,6 +99,38 @@ def test_every_event_is_there() -> None:
     assert set(rows("events.md", header="type")) == emitted()
 
 
+def test_the_fields_of_every_event_are_there(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "langgraph_compaction")
+    answers = iter([TimeoutError("none"), "I cannot help with that.", TimeoutError("none")])
+
+    def summariser(_: Any) -> str:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    text = "It was cleaned, closed and run for an hour without a fault. " * 20
+    messages = [
+        HumanMessage("Check the pumps."),
+        *(AIMessage(f"Pump {n}. {text}") for n in range(9)),
+    ]
+    state = {"messages": messages, "compaction": {}}
+    many = {"trigger": ("messages", 5), "keep": ("messages", 2), "context_window": 8_000}
+    CompactionNode([summariser, summariser, ExtractiveSummarizer()], **many).invoke(state)
+    CompactionNode(summariser, **many).invoke(state)
+    CompactionNode(ExtractiveSummarizer(), **{**many, "pinned": {"type": "ai"}}).invoke(state)
+    table = rows("events.md", header="type")
+    seen: dict[str, set[str]] = {}
+    for record in caplog.records:
+        event: dict[str, Any] = vars(record)["event"]
+        seen[event["type"]] = set(event) - {"type"}
+    told = {kind: set(re.findall(r"`(\w+)`", table[kind][1])) for kind in seen}
+    assert seen == told
+    assert set(seen) == emitted()
+    fields = (REFERENCE / "events.md").read_text("utf-8").partition("| field |")[2]
+    assert [name for name in set().union(*seen.values()) if f"`{name}`" not in fields] == []
+
+
 def test_every_error_is_there() -> None:
     assert set(rows("errors.md", header="error")) == set(errors.__all__)
 
@@ -110,6 +145,8 @@ def test_every_public_name_is_there() -> None:
 def test_every_method_and_figure_of_the_node_is_there() -> None:
     text = (REFERENCE / "public-names.md").read_text("utf-8")
     methods = [name for name in vars(CompactionNode) if not name.startswith("_")]
+    methods += vars(CompactionNode(ExtractiveSummarizer(), context_window=8_000))
+    methods = [name for name in methods if not name.startswith("_")]
     figures = [*(field.name for field in fields(Measurement)), "utilisation"]
     assert [name for name in [*methods, *figures] if f"`{name}" not in text] == []
     assert all(field.default is MISSING for field in fields(Measurement))

@@ -22,6 +22,8 @@ from tests.integration.research import (
     write_small,
 )
 
+ASKING = (PROGRAM, ROOT / "examples" / "README.md")
+ASKED = re.compile(r'--ask "([^"]+)"')
 FOLD = re.compile(r"fold \d+  ([\d,]+) \S+ ([\d,]+) tokens")
 
 
@@ -53,7 +55,8 @@ def test_the_survey_of_this_repository_folds_often_and_answers_from_the_folded_p
     assert all(after < before for before, after in folds)
     assert "the answer agrees with the files" in done.stdout
     assert "folded twice: 0" in done.stdout
-    assert "Looked up twice     0 pages" in done.stdout
+    assert re.search(r"Repeated calls +0 ", done.stdout)
+    assert re.search(r"\n +\d+ old segments condensed\n", done.stdout)
     state = thread(tmp_path / ".demo" / "research.sqlite")
     assert survey.remembered(state["messages"][:-1], state["compaction"]) >= 5
     assert survey.rereads(state["messages"]) == 0
@@ -61,6 +64,12 @@ def test_the_survey_of_this_repository_folds_often_and_answers_from_the_folded_p
     assert "\x1b" not in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert done.stderr == ""
+    # The question that the documents suggest has an answer in this very thread.
+    suggested = {found for path in ASKING for found in ASKED.findall(path.read_text("utf-8"))}
+    assert len(suggested) == 1
+    asked = run(tmp_path, "--offline", "--ask", suggested.pop())
+    assert asked.returncode == 0, asked.stdout[-2000:] + asked.stderr
+    assert "The greatest constant is " in asked.stdout
 
 
 def test_the_same_command_again_shows_the_answer_and_does_nothing(
@@ -135,6 +144,7 @@ def test_the_agent_notices_a_digest_that_lost_the_facts(
     db = tmp_path / "threads.sqlite"
     assert research_agent.main(command(small, db, "--forgetful")) == 1
     shown = " ".join(capsys.readouterr().out.split())
+    assert "Exit status 1 is expected" in shown
     assert "I cannot go on. What I need is no longer in what I can see: finding 1 of 14" in shown
     assert research_agent.main(command(small, db)) == 1
     assert research_agent.main(command(small, db, "--fresh")) == 0
@@ -148,6 +158,7 @@ def test_the_agent_notices_a_digest_that_lost_the_facts(
     [
         (["--folder", "nowhere"], "--folder: nowhere is not a folder"),
         (["--folder", "empty"], "holds no text files"),
+        (["--folder", "prose"], "--folder: there is nothing to survey"),
         (["--model", "gpt-5"], "set OPENAI_API_KEY or pass --base-url"),
         (["--offline", "--base-url", "http://localhost/v1"], "--offline takes no"),
         (["--window", "500"], "--window: 500 is too small; give at least 8000"),
@@ -164,6 +175,8 @@ def test_a_command_that_cannot_work_says_what_to_do(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
+    (tmp_path / "prose").mkdir()
+    (tmp_path / "prose" / "letter.txt").write_text("There are 40 pumps.\n")
     (tmp_path / "broken.sqlite").write_text("this is no database, whatever its name says\n" * 40)
     assert research_agent.main(options) == 2
     assert message in capsys.readouterr().err

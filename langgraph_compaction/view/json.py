@@ -1,0 +1,33 @@
+"""Arguments of calls as JSON, whatever a client put into them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def safe_json(value: Any) -> str:
+    """A value as the JSON that is sent; what JSON cannot hold counts by its strings."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False, default=_no_json)
+    except (TypeError, ValueError, RecursionError):
+        return " ".join(_leaves(value))
+
+
+def _no_json(value: Any) -> str:
+    return "" if isinstance(value, bytes | bytearray) else str(value)
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    """The strings in a value of any depth, each container's once."""
+    pending, seen = [value], set[int]()
+    while pending:
+        item = pending.pop()
+        if not isinstance(item, Mapping | list | tuple):
+            yield _no_json(item)
+        elif id(item) not in seen:
+            seen.add(id(item))
+            pending += [*item, *item.values()] if isinstance(item, Mapping) else item
