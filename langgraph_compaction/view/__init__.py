@@ -91,7 +91,7 @@ class Layout:
         """The messages in a new list."""
         if self.digest is None:
             return [*self.leading, *self.task, *self.kept, *self.recent]
-        if self.render.get("role", "human") == "human":
+        if self.render.get("role", "human") == "human" or self._stands_apart():
             digest = HumanMessage(
                 content=self.digest, id=DIGEST_MARK, additional_kwargs={"lc_source": DIGEST_MARK}
             )
@@ -101,6 +101,10 @@ class Layout:
         if opening is None or isinstance(opening, AIMessage):
             turns.insert(0, HumanMessage(content=CONTINUED, id=f"{DIGEST_MARK}:continued"))
         return [*with_digest(self.leading, self.digest), *turns]
+
+    def _stands_apart(self) -> bool:
+        """Whether the only system messages stand later: Anthropic refuses them in two places."""
+        return not self.leading and any(isinstance(m, SystemMessage) for m in self.recent)
 
     def clipped(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         """Whole groups as this view shows them: oversized messages clipped."""
