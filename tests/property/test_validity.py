@@ -7,6 +7,7 @@ strictest rules, and the requests that the providers' own packages build from it
 
 import random
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -36,6 +37,18 @@ def small_node(rng: random.Random) -> CompactionNode:
     )
 
 
+def payload_faults(thread: Thread, view: list[BaseMessage]) -> Iterator[str]:
+    """What the requests built from a view break that those built from the transcript do not."""
+    for kind in PAYLOAD_KINDS:
+        if kind == "anthropic" and any(getattr(m, "invalid_tool_calls", ()) for m in view):
+            continue  # its builder leaves such calls out, but not their results
+        known = structural(provider_violations(kind, thread.messages))
+        if any(v.rule is Rule.REFUSED_STRUCTURE for v in known):
+            continue  # what the builder refuses whole cannot be compared part by part
+        shown = structural(provider_violations(kind, view))
+        yield from (f"{kind} {violation.rule}" for violation in new_violations(known, shown))
+
+
 def check(seed: int, *, payloads: bool) -> tuple[Counter[str], int, int]:
     """Replay one fuzzed history; what its views broke, by rule, with views and folds."""
     rng = random.Random(seed)
@@ -45,26 +58,17 @@ def check(seed: int, *, payloads: bool) -> tuple[Counter[str], int, int]:
     def at_call(thread: Thread, view: list[BaseMessage]) -> None:
         nonlocal views
         views += 1
-        ends = isinstance(thread.messages[-1], AIMessage)
         if thread.waits():  # then no agent is called
             return
+        ends = isinstance(thread.messages[-1], AIMessage)
         before = violations(thread.messages, state_ends_with_ai=ends)
         for violation in new_violations(before, violations(view, state_ends_with_ai=ends)):
             found[f"messages {violation.rule}"] += 1
         # Two calls of one message with one id: each builder makes something else of it, and the
         # payloads of transcript and view cannot be compared. The same for messages without text.
         doubled = any(v.rule in {Rule.DUPLICATE_CALL_ID, Rule.EMPTY_HUMAN} for v in before)
-        if not payloads or not thread.record or doubled:
-            return
-        for kind in PAYLOAD_KINDS:
-            if kind == "anthropic" and any(getattr(m, "invalid_tool_calls", ()) for m in view):
-                continue  # its builder leaves such calls out, but not their results
-            known = structural(provider_violations(kind, thread.messages))
-            if any(v.rule is Rule.REFUSED_STRUCTURE for v in known):
-                continue  # what the builder refuses whole cannot be compared part by part
-            shown = structural(provider_violations(kind, view))
-            for violation in new_violations(known, shown):
-                found[f"{kind} {violation.rule}"] += 1
+        if payloads and thread.record and not doubled:
+            found.update(payload_faults(thread, view))
 
     history = random_history(rng, length=rng.randint(5, 40))
     thread = replay(small_node(rng), history, at_call)
