@@ -9,7 +9,6 @@ from langgraph_compaction.changes import edit_digest, forget, restore
 from langgraph_compaction.digest.extractive import ExtractiveSummarizer
 from langgraph_compaction.errors import (
     BudgetError,
-    CascadeExhaustedError,
     CompactionError,
     ConfigurationError,
     MissingChannelError,
@@ -32,7 +31,6 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BudgetError",
-    "CascadeExhaustedError",
     "CompactionError",
     "CompactionNode",
     "CompactionRecord",

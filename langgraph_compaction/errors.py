@@ -5,19 +5,17 @@
     ├── MissingChannelError     the graph's state lacks a channel (also a KeyError)
     ├── RecordError             the record in the state cannot be read
     │   └── RecordVersionError  ... because a newer version of this package wrote it
-    ├── BudgetError             what must stay does not fit the window
-    └── CascadeExhaustedError   every model that could write the digest failed
+    └── BudgetError             what must stay does not fit the window
 
 Each message says what is wrong, where, and what to do about it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 __all__ = [
     "BudgetError",
-    "CascadeExhaustedError",
     "CompactionError",
     "ConfigurationError",
     "MissingChannelError",
@@ -93,15 +91,3 @@ class BudgetError(CompactionError):
         super().__init__(message)
         self.sizes = dict(sizes)
         self.limit = limit
-
-
-class CascadeExhaustedError(CompactionError):
-    """Every tier of the cascade failed to write an acceptable digest.
-
-    Attributes:
-        failures: one line for each tier that was tried, in order: its name and why it failed.
-    """
-
-    def __init__(self, message: str, *, failures: Sequence[str]) -> None:
-        super().__init__(message)
-        self.failures = tuple(failures)

@@ -13,10 +13,10 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph_compaction.engine import compaction_steps
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.errors import ConfigurationError
+from langgraph_compaction.levels import Levels, Resolution
 from langgraph_compaction.plan.counting import TokenCounter, token_counter
 from langgraph_compaction.plan.decision import Decision, decide
 from langgraph_compaction.record import CompactionRecord
-from langgraph_compaction.resolving import resolved
 from langgraph_compaction.run.drivers import adrive, drive
 from langgraph_compaction.run.models import (
     Tier,
@@ -27,7 +27,7 @@ from langgraph_compaction.run.models import (
 )
 from langgraph_compaction.run.reporting import reporter, summary_config
 from langgraph_compaction.settings import CompactionSettings
-from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, read_state
+from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, SETTINGS_KEY, read_state
 from langgraph_compaction.view import lay_out
 
 Update = dict[str, Any]
@@ -87,6 +87,8 @@ class CompactionNode(Runnable[Any, Update]):
             callable from a list of messages to tokens.
         messages_key: name of the channel with the messages.
         compaction_key: name of the channel with the record.
+        settings_key: name of the channel with the thread's own settings, if it has one: a dict of
+            values of `CompactionSettings`; they win over the node's.
         name: the node's name in the graph, as `route` returns it.
         values: values of `CompactionSettings` by name; they win over ``settings``.
 
@@ -103,6 +105,7 @@ class CompactionNode(Runnable[Any, Update]):
         token_counter: str | Callable[[list[BaseMessage]], int] | TokenCounter | None = None,
         messages_key: str = MESSAGES_KEY,
         compaction_key: str = COMPACTION_KEY,
+        settings_key: str = SETTINGS_KEY,
         name: str = "compact",
         **values: Any,
     ) -> None:
@@ -111,9 +114,10 @@ class CompactionNode(Runnable[Any, Update]):
         self.name = name
         self.messages_key = messages_key
         self.compaction_key = compaction_key
+        self.settings_key = settings_key
         agent_model = agent_model_of(agent_model)
         window, max_output = model_limits(agent_model)
-        self._policy = resolved(self.settings, window=window, max_output=max_output)
+        self._levels = Levels(self.settings, window=window, max_output=max_output)
         self._counter = _counter(token_counter, agent_model)
         self._counted = False
         self._tiers: list[Tier] = tiers_of(model, count=self._counter.text)
@@ -160,7 +164,9 @@ class CompactionNode(Runnable[Any, Update]):
         """
         messages, record = self._read(state)
         own = [] if system is None else [_system_message(system)]
-        return lay_out(messages, record, defaults=self._policy.render, own=own).view()
+        return lay_out(
+            messages, record, defaults=self._resolved(state).policy.render, own=own
+        ).view()
 
     def measure(self, state: Any) -> Measurement:
         """Measure the view of a state; nothing is called and nothing changes.
@@ -169,7 +175,7 @@ class CompactionNode(Runnable[Any, Update]):
             MissingChannelError: the state lacks a channel.
         """
         usage = self._decide(state).usage
-        policy = self._policy
+        policy = self._resolved(state).policy
         return Measurement(
             tokens=usage.tokens,
             window=policy.window,
@@ -202,13 +208,19 @@ class CompactionNode(Runnable[Any, Update]):
     def _read(self, state: Any) -> tuple[Sequence[BaseMessage], CompactionRecord]:
         return read_state(state, messages_key=self.messages_key, compaction_key=self.compaction_key)
 
+    def _resolved(self, state: Any) -> Resolution:
+        if isinstance(state, Mapping):
+            return self._levels.of(state.get(self.settings_key))
+        return self._levels.of(getattr(state, self.settings_key, None))
+
     def _visit(self, state: Any) -> Visit:
         messages, record = self._read(state)
-        return Visit(messages, record, self._policy, self._counter, self._tiers)
+        policy, problems = self._resolved(state)
+        return Visit(messages, record, policy, self._counter, self._tiers, problems)
 
     def _decide(self, state: Any) -> Decision:
         messages, record = self._read(state)
-        return decide(messages, record, self._policy, self._counter)
+        return decide(messages, record, self._resolved(state).policy, self._counter)
 
     def _update(self, record: CompactionRecord | None) -> Update:
         return {} if record is None else {self.compaction_key: record}

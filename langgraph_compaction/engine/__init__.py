@@ -45,6 +45,8 @@ def compaction_steps(visit: Visit) -> Steps:
         "reason": decision.reason,
         "tokens_before": decision.usage.tokens,
     }
+    for problem in visit.problems:
+        yield Emit({"type": "compaction.failed", **facts, "reason": problem})
     if decision.action == "skip":
         yield Emit({"type": "compaction.skipped", **facts})
         return None

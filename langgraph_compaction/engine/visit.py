@@ -24,6 +24,8 @@ class Visit:
         policy: the numbers to decide by.
         counter: counts tokens.
         tiers: the cascade, in the order in which it is tried.
+        problems: settings of the thread that cannot be used, one line each; reported with the
+            next event.
     """
 
     messages: Sequence[BaseMessage]
@@ -31,6 +33,7 @@ class Visit:
     policy: Policy
     counter: Counter
     tiers: Sequence[Described]
+    problems: Sequence[str] = ()
 
     def size(self, layout: Layout) -> int:
         """Tokens of a call with this view."""

@@ -25,6 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("plan", "digest"),
     ("settings",),
     ("resolving",),
+    ("levels",),
     ("presets",),
     ("engine",),
     ("run",),

@@ -19,7 +19,6 @@ from langgraph_compaction import middleware, record
 
 NAMES = [
     "BudgetError",
-    "CascadeExhaustedError",
     "CompactionError",
     "CompactionNode",
     "CompactionRecord",
