@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from langgraph_compaction.digest.sentences import clean, clipped, sampled
+from langgraph_compaction.view.json import safe_json
 
 ALONE, BESIDE = 120, 50
 """Characters shown of a call's only argument, and of one among several."""
@@ -140,7 +140,7 @@ def _line(name: str, arguments: Any) -> str:
 
 def _argument(value: Any, size: int) -> str:
     """The first line of an argument, at most ``size`` characters; of a path the end."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    text = safe_json(value)
     lines = [line for line in map(clean, sampled(text, 2_000).splitlines()) if line]
     if len(lines) > 1 and size < ALONE:
         return "…"

@@ -21,12 +21,12 @@ or ``min_segment_tokens`` if that is less: below that a record says nothing."""
 _HEADING = re.compile(r"^[ \t]*#+[ \t]*(?=Messages \d)", re.MULTILINE)
 
 
-def defused(text: str) -> str:
+def defused(text: str, frame: Sequence[str] = (HEADER, FOOTER)) -> str:
     """``text`` without lines that could pass for the digest's own: its frame, its headings.
 
     What a summariser copies from a hostile span must not end the digest and go on as the user.
     """
-    for mark in (HEADER, FOOTER):
+    for mark in frame:
         text = text.replace(mark, "[...]")
     return _HEADING.sub("- ", text)
 
@@ -43,6 +43,7 @@ def seal(
     count: Callable[[str], int],
     quoted: str | None = None,
     absorbed: Sequence[tuple[str, int]] = (),
+    frame: Sequence[str] = (HEADER, FOOTER),
 ) -> DigestSegment:
     """A segment of level 0.
 
@@ -57,11 +58,12 @@ def seal(
         count: tokens of a text.
         quoted: the user's newest message, word for word.
         absorbed: keys and positions of earlier kept messages that the segment took in.
+        frame: the lines that open and close the digest; no text may contain them.
     """
     heading = f"# Messages {first_index} to {last_index} (folded after step {step})"
-    parts = [heading, defused(text)]
+    parts = [heading, defused(text, frame)]
     if quoted is not None:
-        parts.append(f"The user's newest message here, word for word:\n{defused(quoted)}")
+        parts.append(f"The user's newest message here, word for word:\n{defused(quoted, frame)}")
     sealed = "\n".join(parts)
     segment = DigestSegment(
         text=sealed,
@@ -80,12 +82,17 @@ def seal(
 
 
 def joined(
-    old: Sequence[DigestSegment], text: str, *, model: str, count: Callable[[str], int]
+    old: Sequence[DigestSegment],
+    text: str,
+    *,
+    model: str,
+    count: Callable[[str], int],
+    frame: Sequence[str] = (HEADER, FOOTER),
 ) -> DigestSegment:
     """The segment that replaces neighbouring ones, one level above the highest of them."""
     first, last = old[0], old[-1]
     heading = f"# Messages {first['first_index']} to {last['last_index']} (condensed)"
-    sealed = f"{heading}\n{defused(text)}"
+    sealed = f"{heading}\n{defused(text, frame)}"
     segment = DigestSegment(
         text=sealed,
         first_index=first["first_index"],

@@ -15,7 +15,6 @@ from langgraph_compaction.digest.source import Source, render_group, render_segm
 from langgraph_compaction.engine.effects import Effect
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.engine.writing import Writer
-from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.plan.boundaries import Span
 from langgraph_compaction.plan.decision import Decision
 from langgraph_compaction.plan.fitting import Counter
@@ -26,6 +25,7 @@ from langgraph_compaction.record import (
     Render,
     message_key,
 )
+from langgraph_compaction.view.digest import frame_lines
 from langgraph_compaction.view.pairing import groups
 
 FALLBACK = ExtractiveSummarizer()
@@ -92,6 +92,7 @@ def folded(
             model=model,
             count=count.text,
             quoted=quoted,
+            frame=frame_lines(policy.render),
             absorbed=[
                 (message_key(messages[i], i), anchor.position_of(i))
                 for i in part.folded
@@ -170,7 +171,8 @@ def condensed(
         if written is None:
             break
         text, model = written
-        one = joined(old, text, model=model, count=visit.counter.text)
+        frame = frame_lines(visit.policy.render)
+        one = joined(old, text, model=model, count=visit.counter.text, frame=frame)
         if one["tokens"] >= tokens:
             break
         writer.condensed += len(old)
@@ -190,5 +192,5 @@ def _extracts(source: Source, count: Counter) -> tuple[str, str] | None:
         if source.condenses:
             return FALLBACK.condense(source.texts, **limits), FALLBACK_NAME
         return FALLBACK.summarize(source.span, **limits), FALLBACK_NAME
-    except ConfigurationError:  # a counter of the user's own that finds no room for a line
+    except Exception:  # noqa: BLE001  # the last means must not be what ends a run
         return None

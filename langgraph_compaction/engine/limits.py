@@ -50,10 +50,11 @@ def fitted(
     listed = ", ".join(f"{name} {tokens}" for name, tokens in sizes.items())
     largest = max(view, key=lambda message: visit.counter.messages([message]))
     message = (
-        f"What must stay in the view takes {sum(sizes.values())} tokens, but the window has "
+        f"What stays in the view takes {sum(sizes.values())} tokens, but the window has "
         f"{window}: {listed}. The largest message is {largest.id!r} ({largest.type}, "
         f"{visit.counter.messages([largest])} tokens). Shorten or unpin it, lower "
-        "overhead_tokens, or use a model with a larger window."
+        "overhead_tokens, or use a model with a larger window; where summarisers failed, see the "
+        "events before."
     )
     yield Emit({"type": "compaction.failed", **facts, "reason": message})
     raise BudgetError(message, sizes=sizes, limit=window)

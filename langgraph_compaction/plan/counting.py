@@ -165,7 +165,7 @@ def _quarter_and_400(message: BaseMessage) -> int:
 def _approximately(message: BaseMessage) -> int:
     try:
         return count_tokens_approximately([message])
-    except (TypeError, AttributeError):  # of blocks without what their type asks for
+    except (TypeError, AttributeError, RecursionError):  # of blocks or calls of odd shapes
         parts = message_parts(message)
         return parts.overhead + parts.media + sum(map(_quarter, parts.texts))
 

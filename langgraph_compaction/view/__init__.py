@@ -188,8 +188,10 @@ def _clipped(
     return [
         message
         for group in found
+        # Run by run: what came before a server-side pause was sent already, and stays as it was.
+        for run in group.runs
         for message in clipped_group(
-            messages[group.start : group.stop],
+            messages[run.start : run.stop],
             clip_result_chars=result_chars,
             clip_message_chars=message_chars,
         )

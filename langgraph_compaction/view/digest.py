@@ -33,9 +33,15 @@ def digest_text(record: CompactionRecord, render: Render) -> str | None:
     return frame(render, [segment["text"] for segment in segments])
 
 
+def frame_lines(render: Render) -> tuple[str, str]:
+    """The lines that open and close a digest."""
+    return render.get("header", HEADER), render.get("footer", FOOTER)
+
+
 def frame(render: Render, texts: Sequence[str] = ()) -> str:
     """The texts between the lines that open and close a digest."""
-    return "\n\n".join([render.get("header", HEADER), *texts, render.get("footer", FOOTER)])
+    header, footer = frame_lines(render)
+    return "\n\n".join([header, *texts, footer])
 
 
 def with_digest(leading: Sequence[BaseMessage], digest: str) -> list[BaseMessage]:

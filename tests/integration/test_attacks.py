@@ -197,7 +197,7 @@ def test_the_digest_stays_bounded_when_condensing_always_fails() -> None:
     )
     state, largest = state_of(chat(4)), 0
     for n in range(200):
-        state = visited(compact, more(state, chat(1, start=100 + n, words=60)))
+        state = visited(compact, more(state, chat(1, start=100 + n, words=250)))
         largest = max(
             largest, sum(one["tokens"] for one in state["compaction"].get("segments", []))
         )
