@@ -36,8 +36,3 @@ def test_a_real_run_keeps_every_promise(name: str, window: int) -> None:
     assert thread.faults == []
     assert faults == []
     assert thread.peak <= window
-
-
-@pytest.mark.skipif(bool(TRANSCRIPTS), reason="the transcripts are here")
-def test_transcripts_are_optional() -> None:
-    assert not FOLDER.is_dir()
