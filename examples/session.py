@@ -189,7 +189,7 @@ class Session:
                 figures.peak = max(figures.peak, event["tokens"])
             case "compaction.completed":
                 figures.folds += 1
-                figures.summaries += event["calls"]
+                figures.summaries += event["attempts"]
                 self._screen.fold(figures.folds, event)
             case "compaction.failed" | "compaction.rejected" | "compaction.tier_failed":
                 self._screen.trouble(event)

@@ -9,14 +9,23 @@ from langgraph_compaction.changes import edit_digest, forget, restore
 from langgraph_compaction.digest.extractive import ExtractiveSummarizer
 from langgraph_compaction.errors import (
     BudgetError,
+    CascadeExhaustedError,
     CompactionError,
     ConfigurationError,
     MissingChannelError,
     RecordError,
     RecordVersionError,
 )
-from langgraph_compaction.node import CompactionNode, Measurement
+from langgraph_compaction.files import load_settings
+from langgraph_compaction.looking import Check, Explanation, Measurement
+from langgraph_compaction.node import CompactionNode
+from langgraph_compaction.ondemand import (
+    compact_conversation,
+    create_compact_tool,
+    request_compaction,
+)
 from langgraph_compaction.record import CompactionRecord, DigestSegment
+from langgraph_compaction.run.tiers import ModelTier
 from langgraph_compaction.settings import CompactionSettings
 from langgraph_compaction.state import (
     CompactionState,
@@ -31,6 +40,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BudgetError",
+    "CascadeExhaustedError",
+    "Check",
     "CompactionError",
     "CompactionNode",
     "CompactionRecord",
@@ -38,17 +49,23 @@ __all__ = [
     "CompactionState",
     "ConfigurationError",
     "DigestSegment",
+    "Explanation",
     "ExtractiveSummarizer",
     "Measurement",
     "MissingChannelError",
+    "ModelTier",
     "RecordError",
     "RecordVersionError",
+    "compact_conversation",
+    "create_compact_tool",
     "edit_digest",
     "forget",
+    "load_settings",
     "merge_compaction",
     "merge_messages",
     "merge_settings",
     "model_view",
     "pin",
+    "request_compaction",
     "restore",
 ]

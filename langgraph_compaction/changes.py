@@ -66,16 +66,31 @@ def advanced(
     return changed
 
 
-def revised(record: CompactionRecord, *, human: bool = False) -> CompactionRecord:
-    """The record as a newer one than before; with ``human``, newer than any fold made before."""
+def clipped(
+    record: CompactionRecord, messages: Sequence[BaseMessage], limits: Render
+) -> CompactionRecord:
+    """The record with other clip limits: what was said under the old ones is of another view."""
+    length = locate(messages, record).position_of(len(messages))
+    return {**record, "render": limits, "length_at_change": length}
+
+
+def revised(record: CompactionRecord) -> CompactionRecord:
+    """The record as a newer one than before."""
+    return {**record, "version": RECORD_VERSION, "revision": record.get("revision", 0) + 1}
+
+
+def _by_hand(record: CompactionRecord, messages: Sequence[BaseMessage]) -> CompactionRecord:
+    """The record after a person's change: newer than any fold made before, and a fresh start.
+
+    The summarisers are asked again, whatever failed before the change.
+    """
     changed: CompactionRecord = {
         **record,
-        "version": RECORD_VERSION,
-        "revision": record.get("revision", 0) + 1,
+        "epoch": record.get("epoch", 0) + 1,
+        "length_at_change": locate(messages, record).position_of(len(messages)),
     }
-    if human:
-        changed["epoch"] = record.get("epoch", 0) + 1
-    return changed
+    changed.pop("failures", None)
+    return revised(changed)
 
 
 def edit_digest(
@@ -103,7 +118,7 @@ def edit_digest(
         MissingChannelError: the state lacks a channel.
         RecordError, RecordVersionError: the record cannot be read.
     """
-    _, record = read_state(state, messages_key=messages_key, compaction_key=compaction_key)
+    messages, record = read_state(state, messages_key=messages_key, compaction_key=compaction_key)
     segments = list(record.get("segments", ()))
     number = _segment_number(segments, segment)
     if not text.strip():
@@ -123,7 +138,7 @@ def edit_digest(
     }
     segments[number] = edited
     changed: CompactionRecord = {**record, "segments": segments}
-    return {compaction_key: revised(changed, human=True)}
+    return {compaction_key: _by_hand(changed, messages)}
 
 
 def restore(
@@ -162,8 +177,8 @@ def restore(
     left, dropped = segments[:number], segments[number:]
     anchor = locate(messages, record)
     if not left:
-        emptied = _emptied(record, min(anchor.made_after, len(messages)))
-        return {compaction_key: revised(emptied, human=True)}
+        emptied = _emptied(record, min(anchor.folded_after, len(messages)))
+        return {compaction_key: _by_hand(emptied, messages)}
     new_end = left[-1]
     boundary = _end_of(new_end, messages, anchor)
     names = {name for gone in dropped for name in gone.get("absorbed_ids", ())}
@@ -186,7 +201,7 @@ def restore(
     changed.pop("fingerprint", None)
     if boundary > 0 and messages[boundary - 1].id is None:
         changed["fingerprint"] = fingerprint(messages, boundary)
-    return {compaction_key: revised(changed, human=True)}
+    return {compaction_key: _by_hand(changed, messages)}
 
 
 def _end_of(segment: DigestSegment, messages: Sequence[BaseMessage], anchor: Anchor) -> int:
@@ -207,12 +222,15 @@ def _emptied(record: CompactionRecord, made_before: int) -> CompactionRecord:
     ``made_before`` messages were made under an earlier view: what they say to their provider
     about it must stay out of the view, see `view.provider`.
     """
-    return {
+    emptied: CompactionRecord = {
         "epoch": record.get("epoch", 0),
         "revision": record.get("revision", 0),
         "length_at_fold": made_before,
         "steps_at_fold": record.get("steps_at_fold", 0),
     }
+    if "request_id" in record:  # what was carried out is not asked for again
+        emptied["request_id"] = record["request_id"]
+    return emptied
 
 
 def forget(
@@ -239,19 +257,21 @@ def forget(
     messages, record = read_state(state, messages_key=messages_key, compaction_key=compaction_key)
     anchor = locate(messages, record)
     kept = set(anchor.kept)
-    hidden = [
-        messages[index]
+    gone = {
+        index
         for index in range(anchor.boundary)
         if index not in kept and not is_marked(messages[index])
-    ]
+    }
+    hidden = [messages[index] for index in sorted(gone)]
     if any(message.id is None for message in hidden):
         raise ConfigurationError(
             "forget: covered messages of this state have no ids, so that they cannot be removed "
             f"from {messages_key!r}. Give that channel the add_messages reducer, or remove the "
             "messages yourself and write an empty record with a greater epoch."
         )
-    emptied = _emptied(record, len(messages) - len(hidden))
-    update: dict[str, Any] = {compaction_key: revised(emptied, human=True)}
+    left = [message for index, message in enumerate(messages) if index not in gone]
+    emptied = _emptied(record, len(left))
+    update: dict[str, Any] = {compaction_key: _by_hand(emptied, left)}
     if hidden:
         update[messages_key] = [RemoveMessage(id=str(message.id)) for message in hidden]
     return update

@@ -5,17 +5,19 @@
     ├── MissingChannelError     the graph's state lacks a channel (also a KeyError)
     ├── RecordError             the record in the state cannot be read
     │   └── RecordVersionError  ... because a newer version of this package wrote it
-    └── BudgetError             what must stay does not fit the window
+    ├── BudgetError             what must stay does not fit the window
+    └── CascadeExhaustedError   no summariser wrote an acceptable digest (with on_error="raise")
 
 Each message says what is wrong, where, and what to do about it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 __all__ = [
     "BudgetError",
+    "CascadeExhaustedError",
     "CompactionError",
     "ConfigurationError",
     "MissingChannelError",
@@ -91,3 +93,19 @@ class BudgetError(CompactionError):
         super().__init__(message)
         self.sizes = dict(sizes)
         self.limit = limit
+
+
+class CascadeExhaustedError(CompactionError):
+    """No tier of the cascade wrote an acceptable digest; raised only with ``on_error="raise"``.
+
+    Attributes:
+        failures: one line for each call: the tier, and what was wrong.
+    """
+
+    def __init__(self, failures: Sequence[str]) -> None:
+        super().__init__(
+            f"No summariser wrote an acceptable digest ({'; '.join(failures)}). Nothing was "
+            "changed. Repair or replace the summarisers, add ExtractiveSummarizer() as the last "
+            'one, or set on_error="continue", with which the run goes on.'
+        )
+        self.failures = list(failures)

@@ -1,81 +1,118 @@
-"""Settings of one thread over those of the node: what ``compaction_settings`` in its state says."""
+"""The levels of settings: the node's own, over them the thread's, over them the run's.
+
+What the node's constructor and a settings file say is fixed and checked when the node is made. The
+state of a thread and the config of a run come from elsewhere, so that a wrong value there ends no
+run: it is left out, the level below counts, and an event says so.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.plan.policy import Policy
+from langgraph_compaction.plan.requests import REQUEST_KEY
 from langgraph_compaction.resolving import resolved
-from langgraph_compaction.settings import CompactionSettings
+from langgraph_compaction.settings import NAMES, CompactionSettings
 
 REMEMBERED = 64
-"""Different settings of threads whose resolution one node remembers."""
+"""Different settings of threads and runs whose resolution one node remembers."""
 
 
 class Resolution(NamedTuple):
-    """The numbers for a thread, and what in its settings was left out as unusable."""
+    """The numbers for a visit, and what in its settings was left out as unusable."""
 
     policy: Policy
     problems: tuple[str, ...]
 
 
 class Levels:
-    """Resolves the settings of threads, weakest level first: the node, then the thread.
+    """Resolves settings, weakest level first: the node, the thread, the run.
 
     Keeps nothing of a thread but the values of its settings.
 
     Args:
         settings: the node's settings.
-        window: tokens of the agent model's context window, None where unknown.
-        max_output: tokens that it writes at most, None where unknown.
+        node: the node's name: values under it are for this node alone.
+        limits: what `resolved` has to know of model and counter.
 
     Raises:
         ConfigurationError: the node's own settings cannot be resolved.
     """
 
-    def __init__(
-        self, settings: CompactionSettings, *, window: int | None, max_output: int | None
-    ) -> None:
+    def __init__(self, settings: CompactionSettings, *, node: str, **limits: Any) -> None:
         self._settings = settings
-        self._limits = {"window": window, "max_output": max_output}
-        self._base = Resolution(resolved(settings, **self._limits), ())
+        self._node = node
+        self._limits = limits
+        self._base = Resolution(resolved(settings, **limits), ())
         self._known: dict[str, Resolution] = {}
 
-    def of(self, thread: Any) -> Resolution:
-        """The resolution for a thread's settings: a mapping of plain JSON values, or None.
+    def of(self, thread: Any = None, run: Any = None) -> Resolution:
+        """The resolution for a thread's and a run's settings: mappings of JSON values, or None.
 
-        A value that cannot be used never ends a run: it is left out, with a line that says why,
-        and the node's value counts.
+        A value that cannot be used is left out, with a line that says why.
         """
-        if not thread:
+        given = [
+            (level, values)
+            for level, values in (("thread", thread), ("run", run))
+            if values and list(values) != [REQUEST_KEY]
+        ]
+        if not given:
             return self._base
-        text = json.dumps(thread, sort_keys=True, default=repr)
+        text = json.dumps([*given, self._node], sort_keys=True, default=repr, skipkeys=True)
         found = self._known.get(text)
         if found is None:
-            found = self._resolve(thread)
+            found = self._resolve(given)
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
             self._known[text] = found
         return found
 
-    def _resolve(self, thread: Any) -> Resolution:
-        if not isinstance(thread, Mapping):
-            problem = f"compaction_settings of the thread: {thread!r} is no dict of settings."
-            return Resolution(self._base.policy, (problem,))
-        try:
-            return Resolution(resolved(self._settings.changed(thread), **self._limits), ())
-        except ConfigurationError:
-            pass  # one of them is wrong: take the others one by one
+    def _resolve(self, given: list[tuple[str, Any]]) -> Resolution:
         settings, problems = self._settings, []
-        for key, value in thread.items():
+        for level, values in given:
             try:
-                candidate = settings.changed({key: value})
-                resolved(candidate, **self._limits)
+                own = dict(own_values(values, self._node))
             except ConfigurationError as error:
-                problems.append(f"compaction_settings of the thread: {error}")
-            else:
+                problems.append(f"compaction_settings of the {level}: {error}")
+                continue
+            try:
+                candidate = settings.changed(own)
+                resolved(candidate, **self._limits)
                 settings = candidate
+                continue
+            except ConfigurationError:
+                pass  # one of them is wrong: take the others one by one
+            for key, value in own.items():
+                try:
+                    candidate = settings.changed({key: value})
+                    resolved(candidate, **self._limits)
+                except ConfigurationError as error:
+                    problems.append(f"compaction_settings of the {level}: {error}")
+                else:
+                    settings = candidate
         return Resolution(resolved(settings, **self._limits), tuple(problems))
+
+
+def own_values(values: Any, node: str) -> Iterator[tuple[str, Any]]:
+    """The values that are for a node: those at the top, then those under its name.
+
+    A dict under any other name that is no setting and looks like none is another node's.
+
+    Raises:
+        ConfigurationError: no mapping was given.
+    """
+    if not isinstance(values, Mapping):
+        raise ConfigurationError(f"{values!r} is no dict of settings.")
+    section = values.get(node) if node not in NAMES else None
+    for key, value in values.items():
+        if key == REQUEST_KEY or (key == node and isinstance(section, Mapping)):
+            continue
+        of_another = isinstance(value, Mapping) and not get_close_matches(str(key), NAMES, n=1)
+        if key in NAMES or not of_another:
+            yield key, value
+    if isinstance(section, Mapping):
+        yield from section.items()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import cached_property
+from os import PathLike
 from typing import Any
 
 from langchain_core.messages import BaseMessage, SystemMessage
@@ -13,54 +15,32 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph_compaction.engine import compaction_steps
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.errors import ConfigurationError
-from langgraph_compaction.levels import Levels, Resolution
+from langgraph_compaction.files import FileSettings, load_settings, of_file
+from langgraph_compaction.levels import Levels
+from langgraph_compaction.looking import Explanation, Measurement, explained, measured
 from langgraph_compaction.plan.counting import TokenCounter, token_counter
-from langgraph_compaction.plan.decision import Decision, decide
+from langgraph_compaction.plan.decision import decide
+from langgraph_compaction.plan.requests import read_request
+from langgraph_compaction.plan.schemas import beside_messages, checked_tools
 from langgraph_compaction.record import CompactionRecord
-from langgraph_compaction.run.drivers import adrive, drive
-from langgraph_compaction.run.models import (
-    Tier,
-    agent_model_of,
-    model_limits,
-    model_name,
-    tiers_of,
-)
-from langgraph_compaction.run.reporting import reporter, summary_config
+from langgraph_compaction.run.attempts import Attempts
+from langgraph_compaction.run.cascade import tiers_of
+from langgraph_compaction.run.context import run_settings
+from langgraph_compaction.run.drivers import Performer, adrive, drive
+from langgraph_compaction.run.models import agent_model_of, model_limits, model_name
+from langgraph_compaction.run.reporting import Hook, checked_hook, reporter
+from langgraph_compaction.run.tiers import Tier
 from langgraph_compaction.settings import CompactionSettings
-from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, SETTINGS_KEY, read_state
+from langgraph_compaction.state import (
+    COMPACTION_KEY,
+    MESSAGES_KEY,
+    SETTINGS_KEY,
+    optional_channel,
+    read_state,
+)
 from langgraph_compaction.view import lay_out
 
 Update = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """The size of the view that the agent would be called with now.
-
-    Attributes:
-        tokens: tokens of the view, overhead included.
-        window: tokens of the context window, None where unknown.
-        hard: tokens that a view may have, None where the window is unknown.
-        trigger: fewest tokens at which the trigger can fire, None where it looks at no tokens.
-        messages: messages in the view.
-        steps: AI messages since the last fold.
-        counter: how tokens were counted, for example "tiktoken:o200k_base".
-        exact: whether that is a tokenizer rather than an estimate.
-    """
-
-    tokens: int
-    window: int | None
-    hard: int | None
-    trigger: int | None
-    messages: int
-    steps: int
-    counter: str
-    exact: bool
-
-    @property
-    def utilisation(self) -> float | None:
-        """``tokens`` as a share of the window; None where the window is unknown."""
-        return None if self.window is None else self.tokens / self.window
 
 
 class CompactionNode(Runnable[Any, Update]):
@@ -78,19 +58,29 @@ class CompactionNode(Runnable[Any, Update]):
 
     Args:
         model: writes the digests: the name of a ChatOpenAI model (built at first use), a chat
-            model, an `ExtractiveSummarizer`, a callable from messages to text, or a list of
-            these, tried in turn.
+            model, an `ExtractiveSummarizer`, a callable from messages to text, a `ModelTier`, or
+            a list of these, tried in turn. The agent's own model is the last, unless it or an
+            `ExtractiveSummarizer` is listed.
         agent_model: the model whose window is at stake, or its name: gives window, maximum output
             and tokenizer.
-        settings: a `CompactionSettings` or a mapping of its values.
+        settings: values of `CompactionSettings`: an instance or a mapping, over which ``values``
+            win; or what `load_settings` returned, or the path of a settings file, which win over
+            ``values``.
         token_counter: "tiktoken" (default), "estimate", "approximate", "chars/4+400", or a
             callable from a list of messages to tokens.
+        tools: the agent's tools, as for ``bind_tools``: their schemas count, as long as no
+            provider's report includes them.
+        system_prompt: the agent's own system prompt where it is no message of the state: counts in
+            the same way.
+        hook: called with every event, a dict, in the thread or on the event loop of the visit.
+            Returning False for ``compaction.started`` vetoes that fold.
         messages_key: name of the channel with the messages.
         compaction_key: name of the channel with the record.
         settings_key: name of the channel with the thread's own settings, if it has one: a dict of
             values of `CompactionSettings`; they win over the node's.
-        name: the node's name in the graph, as `route` returns it.
-        values: values of `CompactionSettings` by name; they win over ``settings``.
+        name: the node's name in the graph, as `route` returns it, and under which settings of
+            thread and run are for this node alone.
+        values: values of `CompactionSettings` by name.
 
     Raises:
         ConfigurationError: a value is wrong, or a fraction needs a window that is not known.
@@ -101,26 +91,41 @@ class CompactionNode(Runnable[Any, Update]):
         model: Any,
         *,
         agent_model: Any = None,
-        settings: CompactionSettings | Mapping[str, Any] | None = None,
+        settings: CompactionSettings | Mapping[str, Any] | str | PathLike[str] | None = None,
         token_counter: str | Callable[[list[BaseMessage]], int] | TokenCounter | None = None,
+        tools: Sequence[Any] = (),
+        system_prompt: str | SystemMessage | None = None,
+        hook: Hook | None = None,
         messages_key: str = MESSAGES_KEY,
         compaction_key: str = COMPACTION_KEY,
         settings_key: str = SETTINGS_KEY,
         name: str = "compact",
         **values: Any,
     ) -> None:
-        base = _settings(settings)
-        self.settings = base.changed(values)
         self.name = name
         self.messages_key = messages_key
         self.compaction_key = compaction_key
         self.settings_key = settings_key
-        agent_model = agent_model_of(agent_model)
+        named, agent_model = agent_model, agent_model_of(agent_model)
         window, max_output = model_limits(agent_model)
-        self._levels = Levels(self.settings, window=window, max_output=max_output)
         self._counter = _counter(token_counter, agent_model)
         self._counted = False
-        self._tiers: list[Tier] = tiers_of(model, count=self._counter.text)
+        limits = {
+            "node": name,
+            "window": window,
+            "max_output": max_output,
+            "counts_tokens": self._counter.as_provider,
+        }
+        self.settings, self._levels = _levels(settings, values, limits)
+        self._tools = checked_tools(tools)
+        self._system = None if system_prompt is None else _system_message(system_prompt)
+        self._hook = checked_hook(hook)
+        self._tiers: list[Tier] = tiers_of(
+            model,
+            agent_model=named,
+            agent_window=window or self.settings.context_window,
+            count=self._counter.text,
+        )
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
         """Visit a thread: fold what has to be folded.
@@ -137,8 +142,8 @@ class CompactionNode(Runnable[Any, Update]):
             RecordVersionError: a newer version wrote the record; nothing is written.
             BudgetError: what must stay does not fit the window, even clipped.
         """
-        steps = compaction_steps(self._visit(input))
-        return self._update(drive(steps, self._tiers, reporter(), summary_config(config)))
+        visit = self._visit(input, config)
+        return self._update(drive(compaction_steps(visit), self._performer(visit, config)))
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
         """Visit a thread asynchronously; see `invoke`."""
@@ -146,8 +151,8 @@ class CompactionNode(Runnable[Any, Update]):
             # The first count loads the vocabulary, which may take seconds: not on the event loop.
             await asyncio.to_thread(self._counter.text, "a")
             self._counted = True
-        steps = compaction_steps(self._visit(input))
-        return self._update(await adrive(steps, self._tiers, reporter(), summary_config(config)))
+        visit = self._visit(input, config)
+        return self._update(await adrive(compaction_steps(visit), self._performer(visit, config)))
 
     def view(self, state: Any, system: str | SystemMessage | None = None) -> list[BaseMessage]:
         """The messages to call the agent's model with.
@@ -162,11 +167,10 @@ class CompactionNode(Runnable[Any, Update]):
         Raises:
             MissingChannelError: the state lacks a channel.
         """
-        messages, record = self._read(state)
+        visit = self._visit(state)
         own = [] if system is None else [_system_message(system)]
-        return lay_out(
-            messages, record, defaults=self._resolved(state).policy.render, own=own
-        ).view()
+        layout = lay_out(visit.messages, visit.record, defaults=visit.policy.render, own=own)
+        return layout.view()
 
     def measure(self, state: Any) -> Measurement:
         """Measure the view of a state; nothing is called and nothing changes.
@@ -174,18 +178,17 @@ class CompactionNode(Runnable[Any, Update]):
         Raises:
             MissingChannelError: the state lacks a channel.
         """
-        usage = self._decide(state).usage
-        policy = self._resolved(state).policy
-        return Measurement(
-            tokens=usage.tokens,
-            window=policy.window,
-            hard=policy.hard,
-            trigger=policy.soft,
-            messages=usage.messages,
-            steps=usage.steps,
-            counter=self._counter.name,
-            exact=self._counter.exact,
-        )
+        visit = self._visit(state)
+        return measured(decide(visit), self._counter)
+
+    def explain(self, state: Any) -> Explanation:
+        """What a visit to this state would do, and why; a dry run that calls nothing.
+
+        Raises:
+            MissingChannelError: the state lacks a channel.
+        """
+        visit = self._visit(state)
+        return explained(visit, decide(visit), self._counter)
 
     def route(self, name: str) -> Callable[[Any], str]:
         """A path function that spares idle visits (each costs a checkpoint).
@@ -201,29 +204,55 @@ class CompactionNode(Runnable[Any, Update]):
         own = self.get_name()
 
         def path(state: Any) -> str:
-            return own if self._decide(state).action in {"fold", "clip"} else name
+            decision = decide(self._visit(state))
+            waits = decision.request is not None and decision.action == "skip"
+            return own if waits or decision.action in {"fold", "clip"} else name
 
         return path
 
-    def _read(self, state: Any) -> tuple[Sequence[BaseMessage], CompactionRecord]:
-        return read_state(state, messages_key=self.messages_key, compaction_key=self.compaction_key)
+    def _visit(self, state: Any, config: RunnableConfig | None = None) -> Visit:
+        messages, record = read_state(
+            state, messages_key=self.messages_key, compaction_key=self.compaction_key
+        )
+        own = optional_channel(state, self.settings_key)
+        policy, problems = self._levels.of(own, run_settings(config))
+        if self._beside:
+            policy = replace(policy, overhead=policy.overhead + self._beside)
+        return Visit(
+            messages, record, policy, self._counter, self._tiers, problems, read_request(own)
+        )
 
-    def _resolved(self, state: Any) -> Resolution:
-        if isinstance(state, Mapping):
-            return self._levels.of(state.get(self.settings_key))
-        return self._levels.of(getattr(state, self.settings_key, None))
+    @cached_property
+    def _beside(self) -> int:
+        """Tokens of tools and system prompt, counted once and not before they are needed."""
+        if not self._tools and self._system is None:
+            return 0
+        return beside_messages(self._tools, self._system, self._counter)
 
-    def _visit(self, state: Any) -> Visit:
-        messages, record = self._read(state)
-        policy, problems = self._resolved(state)
-        return Visit(messages, record, policy, self._counter, self._tiers, problems)
-
-    def _decide(self, state: Any) -> Decision:
-        messages, record = self._read(state)
-        return decide(messages, record, self._resolved(state).policy, self._counter)
+    def _performer(self, visit: Visit, config: RunnableConfig | None) -> Performer:
+        policy = visit.policy
+        attempts = Attempts(policy.summary_timeout)
+        return Performer(self._tiers, reporter(self._hook), config, attempts, raises=policy.raises)
 
     def _update(self, record: CompactionRecord | None) -> Update:
         return {} if record is None else {self.compaction_key: record}
+
+
+def _levels(
+    given: Any, values: Mapping[str, Any], limits: dict[str, Any]
+) -> tuple[CompactionSettings, Levels]:
+    """The node's own settings, and the levels on top of them.
+
+    Code is the weakest level: by name over a `CompactionSettings` or a mapping. Over it a file.
+    """
+    file = load_settings(given) if isinstance(given, str | PathLike) else given
+    if not isinstance(file, FileSettings):
+        settings = _settings(given).changed(values)
+        return settings, Levels(settings, **limits)
+    in_code = CompactionSettings.of(values)
+    with of_file(file.source):
+        settings = in_code.changed(file)
+        return settings, Levels(settings, **limits)
 
 
 def _settings(given: Any) -> CompactionSettings:
@@ -232,8 +261,8 @@ def _settings(given: Any) -> CompactionSettings:
     if given is None or isinstance(given, Mapping):
         return CompactionSettings.of(given or {})
     raise ConfigurationError(
-        f"settings: {given!r} has to be a CompactionSettings or a mapping of its values, such as "
-        '{"trigger": ["fraction", 0.8]}.'
+        f"settings: {given!r} has to be a CompactionSettings, a mapping of its values, such as "
+        '{"trigger": ["fraction", 0.8]}, or the path of a settings file.'
     )
 
 

@@ -87,6 +87,17 @@ class Render(TypedDict, total=False):
     """The same for one human message; 0 or absent: never clipped."""
 
 
+class Failures(TypedDict):
+    """Visits in a row in which no tier of the cascade wrote what was asked for."""
+
+    count: int
+    """How many there were."""
+    steps: int
+    """AI messages of the thread at the last of them."""
+    tokens: int
+    """Tokens of the view then, overhead included."""
+
+
 class CompactionRecord(TypedDict, total=False):
     """Which part of the transcript the digest covers. ``{}`` is the valid, empty record.
 
@@ -131,6 +142,13 @@ class CompactionRecord(TypedDict, total=False):
     made under an earlier view."""
     steps_at_fold: int
     """AI messages of the thread when the last fold was made; 0 or absent: no fold yet."""
+    length_at_change: int
+    """Messages of the thread when something else than a fold last changed the view: a clip, an
+    edit, a restore. Absent: nothing did."""
+    failures: Failures
+    """Present while the summarisers fail: how long to leave them alone."""
+    request_id: str
+    """Id of the last request for compaction that was carried out."""
 
 
 class _Shape:
@@ -188,6 +206,7 @@ def _kinds(hint: Any) -> tuple[type, ...]:
 _RECORD = _Shape(CompactionRecord)
 _SEGMENT = _Shape(DigestSegment)
 _RENDER = _Shape(Render)
+_FAILURES = _Shape(Failures)
 
 
 def checked_record(value: object) -> CompactionRecord:
@@ -210,6 +229,8 @@ def checked_record(value: object) -> CompactionRecord:
         raise RecordVersionError(version, RECORD_VERSION)
     _RECORD.check(value, "compaction record")
     _RENDER.check(value.get("render", {}), "compaction record's render")
+    if "failures" in value:
+        _FAILURES.check(value["failures"], "compaction record's failures")
     segments = value.get("segments", ())
     for number, segment in enumerate(segments):
         if not isinstance(segment, dict):

@@ -44,7 +44,11 @@ MIN_FOLD_WINDOW_SHARE = 0.1
 
 
 def resolved(
-    settings: CompactionSettings, *, window: int | None = None, max_output: int | None = None
+    settings: CompactionSettings,
+    *,
+    window: int | None = None,
+    max_output: int | None = None,
+    counts_tokens: bool = True,
 ) -> Policy:
     """Resolve settings against a model.
 
@@ -52,6 +56,7 @@ def resolved(
         settings: the settings.
         window: tokens of the agent model's context window, if the settings name none.
         max_output: tokens that the agent's model writes at most, None where unknown.
+        counts_tokens: whether the counter's numbers may be mixed with a provider's.
 
     Raises:
         ConfigurationError: a fraction or ``reserve_tokens`` needs a window and there is none; or
@@ -85,11 +90,13 @@ def resolved(
         render["header"] = settings.digest_header
     if settings.digest_footer is not None:
         render["footer"] = settings.digest_footer
-    if hard is not None:
+    if hard is not None and clauses and settings.enabled:
         # As many characters as tokens fit: even the densest text (a token a character) leaves the
         # call group within the window, and ordinary text is far from it.
         render["clip_result_chars"] = hard
+    calibrate = counts_tokens if settings.calibrate == "auto" else settings.calibrate
     return Policy(
+        enabled=settings.enabled,
         clauses=clauses,
         window=window,
         soft=soft,
@@ -106,12 +113,15 @@ def resolved(
         max_segment=settings.max_segment_tokens,
         max_digest=_max_digest(settings, window),
         overhead=settings.overhead_tokens,
+        calibrate=calibrate,
         task=settings.task,
         pinned=pin_rule(settings.pinned),
         render=render,
         clamp_chars=settings.result_chars,
         prompt=settings.prompt,
         instructions=settings.instructions,
+        summary_timeout=settings.summary_timeout,
+        raises=settings.on_error == "raise",
     )
 
 

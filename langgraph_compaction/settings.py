@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
+from math import inf
 from typing import Any, Literal, Self
 
 from langchain_core.messages import BaseMessage
@@ -25,6 +26,8 @@ class CompactionSettings:
     """How a thread is compacted. Plain JSON values, except ``pinned`` where it is a callable.
 
     Attributes:
+        enabled: the off switch: False stops everything, requests and clipping included. A digest
+            that is there stays in the view.
         trigger: when to compact. A pair such as ``("fraction", 0.8)``, a dict (all of), a list
             (any of) or None (off). Kinds: "fraction" (of the window), "tokens" (of the view),
             "messages" (in the view), "steps" (AI messages since the last fold).
@@ -38,8 +41,10 @@ class CompactionSettings:
         context_window: tokens of the agent model's context window. None: taken from the model.
         reserve_tokens: tokens of the window that the view must leave free. "auto": the smallest
             of 20,000, a tenth of the window and the model's maximum output.
-        overhead_tokens: tokens of each call beside the messages: tool schemas, the agent's own
-            system prompt.
+        overhead_tokens: tokens of each call beside the messages, beyond the ``tools`` and
+            ``system_prompt`` given to the node. Counts while no provider's report does.
+        calibrate: whether the input tokens that the provider reports for the newest call correct
+            the count. "auto": where tokens are counted by a vocabulary or by the estimate.
         task: which human message is the task that stays: "first", "latest" or None.
         pinned: messages that no fold takes: a rule, a list of rules (see `pin_rule`) or a
             callable from message to bool.
@@ -59,8 +64,14 @@ class CompactionSettings:
             leading system text.
         digest_header: replaces the line that opens the digest.
         digest_footer: replaces the line that closes it.
+        summary_timeout: seconds that all summary calls of one visit may take together. None: no
+            limit beside that of each attempt, see `ModelTier`.
+        on_error: "continue": a failing summariser ends no run. "raise": refused credentials and
+            programming errors are raised at once, and `CascadeExhaustedError` where no tier wrote
+            an acceptable digest and there is still room.
     """
 
+    enabled: bool = True
     trigger: Any = DEFAULT_TRIGGER
     keep: Any = "auto"
     min_keep: int | Literal["auto"] = "auto"
@@ -68,6 +79,7 @@ class CompactionSettings:
     context_window: int | None = None
     reserve_tokens: int | Literal["auto"] = "auto"
     overhead_tokens: int = 0
+    calibrate: bool | Literal["auto"] = "auto"
     task: Literal["first", "latest"] | None = "first"
     pinned: Callable[[BaseMessage], bool] | Mapping[str, str] | Sequence[Any] | None = None
     max_digest_tokens: int | Literal["auto"] = "auto"
@@ -82,8 +94,12 @@ class CompactionSettings:
     digest_role: Literal["human", "system"] = "human"
     digest_header: str | None = None
     digest_footer: str | None = None
+    summary_timeout: float | None = 90.0
+    on_error: Literal["continue", "raise"] = "continue"
 
     def __post_init__(self) -> None:
+        for name, others in _SWITCHES.items():
+            _check_switch(name, getattr(self, name), others)
         parse_trigger(self.trigger)
         if self.keep != "auto":
             parse_keep(self.keep)
@@ -97,6 +113,7 @@ class CompactionSettings:
             )
         for name in ("segment_share", "min_fold_share"):
             _check_share(name, getattr(self, name))
+        check_seconds("summary_timeout", self.summary_timeout)
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise ConfigurationError(
@@ -119,7 +136,7 @@ class CompactionSettings:
             ConfigurationError: a key is unknown (the nearest valid one is named), or a value is
                 wrong.
         """
-        return cls(**_known(cls, values))
+        return cls(**_known(values))
 
     def changed(self, values: Mapping[str, Any]) -> Self:
         """A copy with some values changed.
@@ -127,9 +144,11 @@ class CompactionSettings:
         Raises:
             ConfigurationError: as `of`.
         """
-        return replace(self, **_known(type(self), values))
+        return replace(self, **_known(values))
 
 
+NAMES = tuple(field.name for field in fields(CompactionSettings))
+"""The names of all settings."""
 _WHOLE_NUMBERS: dict[str, int] = {
     "min_keep": 0,
     "target": 1,
@@ -145,19 +164,41 @@ _WHOLE_NUMBERS: dict[str, int] = {
 _CHOICES: dict[str, tuple[str | None, ...]] = {
     "task": ("first", "latest", None),
     "digest_role": ("human", "system"),
+    "on_error": ("continue", "raise"),
 }
+_SWITCHES: dict[str, tuple[str, ...]] = {"enabled": (), "calibrate": ("auto",)}
 _AUTO = {"min_keep", "target", "reserve_tokens", "max_digest_tokens", "min_fold_tokens"}
 _OPTIONAL = {"target", "context_window"}
 
 
-def _known(cls: type[CompactionSettings], values: Mapping[str, Any]) -> dict[str, Any]:
-    names = [field.name for field in fields(cls)]
+def _known(values: Mapping[str, Any]) -> dict[str, Any]:
     for key in values:
-        if key not in names:
-            near = get_close_matches(str(key), names, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(names)}."
+        if key not in NAMES:
+            near = get_close_matches(str(key), NAMES, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(NAMES)}."
             raise ConfigurationError(f"{key!r} is not a setting{hint}")
     return dict(values)
+
+
+def _check_switch(name: str, value: Any, others: tuple[str, ...]) -> None:
+    if not isinstance(value, bool) and value not in others:
+        listed = ", ".join(["True", "False", *map(repr, others)])
+        raise ConfigurationError(f"{name}: {value!r} has to be one of {listed}.")
+
+
+def check_seconds(name: str, value: Any) -> None:
+    """Check a timeout: seconds above 0, or None for no limit.
+
+    Raises:
+        ConfigurationError: it is neither.
+    """
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < inf:
+        raise ConfigurationError(
+            f"{name}: {value!r} has to be a number of seconds above 0, such as 30.0, or None for "
+            "no limit."
+        )
 
 
 def _check_whole(name: str, value: Any, least: int) -> None:

@@ -190,6 +190,13 @@ def read_channel(state: Any, key: str, annotation: str) -> Any:
     )
 
 
+def optional_channel(state: Any, key: str) -> Any:
+    """The value of a channel that a state need not have, None where it has none."""
+    if isinstance(state, Mapping):
+        return state.get(key)
+    return getattr(state, key, None)
+
+
 def read_state(
     state: Any, *, messages_key: str = MESSAGES_KEY, compaction_key: str = COMPACTION_KEY
 ) -> tuple[Sequence[BaseMessage], CompactionRecord]:

@@ -2,8 +2,8 @@
 
     decide → fold the span, part by part → condense the chain → fit the hard limit → the new record
 
-The generator yields what has to be done (`CallModel`, `Emit`) and is sent the outcome. A
-synchronous and an asynchronous driver (`run.drivers`) perform it.
+The generator yields what has to be done (`CallModel`, `Emit`, `Propose`) and is sent the outcome.
+A synchronous and an asynchronous driver (`run.drivers`) perform it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from dataclasses import replace
 from typing import Any
 
 from langgraph_compaction.changes import revised
-from langgraph_compaction.engine.effects import Effect, Emit
+from langgraph_compaction.engine.effects import Effect, Emit, Propose
 from langgraph_compaction.engine.folding import FALLBACK_NAME, condensed, folded
 from langgraph_compaction.engine.limits import fitted, relaxed
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.engine.writing import Writer
+from langgraph_compaction.errors import CascadeExhaustedError
+from langgraph_compaction.plan.cooling import failed_again
 from langgraph_compaction.plan.decision import Decision, decide
 from langgraph_compaction.record import CompactionRecord
 
@@ -36,10 +38,10 @@ def compaction_steps(visit: Visit) -> Steps:
 
     Raises:
         BudgetError: what must stay does not fit the window, even clipped.
+        CascadeExhaustedError: no tier wrote an acceptable digest, the view still fits, and the
+            settings say that this ends the run.
     """
-    decision = decide(visit.messages, visit.record, visit.policy, visit.counter)
-    if decision.action == "none":
-        return None
+    decision = decide(visit)
     facts = {
         "need": decision.need,
         "reason": decision.reason,
@@ -47,42 +49,101 @@ def compaction_steps(visit: Visit) -> Steps:
     }
     for problem in visit.problems:
         yield Emit({"type": "compaction.failed", **facts, "reason": problem})
+    if decision.action == "none":
+        return None
     if decision.action == "skip":
         yield Emit({"type": "compaction.skipped", **facts})
-        return None
-    yield Emit({"type": "compaction.started", **facts})
-    policy = visit.policy
-    tiers = [tier.info for tier in visit.tiers]
-    writer = Writer(tiers, visit.counter.text, policy.prompt, policy.instructions)
-    record = visit.record
+        return _carried_out(decision, visit.record)
+    started = {"type": "compaction.started", **facts}
+    vetoed = yield Propose(started) if decision.action == "fold" else Emit(started)
+    if vetoed and decision.action == "fold":
+        yield Emit({"type": "compaction.skipped", **facts, "reason": "The hook vetoed the fold."})
+        if decision.need != "hard":
+            return _carried_out(decision, visit.record)
+        decision = replace(decision, action="clip", span=None)
+    return (yield from _carry_out(replace(visit, policy=decision.policy), decision, facts))
+
+
+def _carry_out(visit: Visit, decision: Decision, facts: dict[str, Any]) -> Steps:
+    """Fold, as often as it takes, and clip."""
+    writer = _writer(visit, decision)
+    record, failed = visit.record, False
+    now = decision
     for _ in range(MOST_PASSES):
         before = record
-        record = yield from _pass(visit, replace(visit, record=before), decision, writer, facts)
-        if record is before:
+        record = yield from _pass(replace(visit, record=before), now, writer, facts)
+        failed = failed or writer.exhausted
+        if record is before or failed:
             break
-        decision = decide(visit.messages, record, policy, visit.counter)
-        if decision.action != "fold":
+        now = decide(replace(visit, record=record, request=None))
+        if now.action != "fold":
             break
-    if record is visit.record:
-        return None
-    yield Emit({"type": "compaction.completed", **facts, **_outcome(visit, record, writer)})
-    return revised(record)
+    if failed and visit.policy.raises and decision.need != "hard":
+        raise CascadeExhaustedError(writer.failures)
+    if record is not visit.record:
+        yield Emit({"type": "compaction.completed", **facts, **_outcome(visit, record, writer)})
+    return _remembered(visit, decision, record, writer)
+
+
+def _writer(visit: Visit, decision: Decision) -> Writer:
+    policy, request = visit.policy, decision.request
+    asked = [policy.instructions, request.instructions if request else None]
+    writer = Writer(
+        tiers=[tier.info for tier in visit.tiers],
+        count=visit.counter.text,
+        prompt=policy.prompt,
+        instructions="\n".join(one for one in asked if one) or None,
+    )
+    if decision.cooling is not None and decision.cooling.breaker:
+        writer.ended = True
+        writer.failures.append(decision.cooling.reason)
+    return writer
 
 
 def _pass(
-    visit: Visit, now: Visit, decision: Decision, writer: Writer, facts: dict[str, Any]
+    visit: Visit, decision: Decision, writer: Writer, facts: dict[str, Any]
 ) -> Generator[Effect, object, CompactionRecord]:
-    """Fold once and see to the limits; ``now`` is the visit with the record so far."""
-    record, urgent = now.record, decision.need == "hard"
+    """Fold once and see to the limits."""
+    record, urgent = visit.record, decision.need == "hard"
     if decision.span is not None:
-        record = yield from folded(now, decision, decision.span, writer, urgent=urgent)
-        record = yield from condensed(now, record, writer, urgent=urgent)
+        record = yield from folded(visit, decision, decision.span, writer, urgent=urgent)
+        exhausted = writer.exhausted
+        record = yield from condensed(visit, record, writer, urgent=urgent)
         if writer.exhausted:
             yield Emit(_failure(visit, record, writer, facts))
-        record = relaxed(now, record)
-        if record is not now.record and now.size(now.layout(record)) >= decision.usage.tokens:
-            record = now.record  # a digest that saves nothing only loses detail
-    return (yield from fitted(now, record, facts))
+        writer.exhausted = exhausted  # a chain that stays as it is delays no fold
+        record = relaxed(visit, record)
+        size = visit.size(visit.layout(record))
+        if record is not visit.record and size >= decision.usage.tokens:
+            record = visit.record  # a digest that saves nothing only loses detail
+    if not visit.policy.clauses:
+        return record
+    return (yield from fitted(visit, record, facts))
+
+
+def _remembered(
+    visit: Visit, decision: Decision, record: CompactionRecord, writer: Writer
+) -> CompactionRecord | None:
+    """The record with what the next visits have to know of this one."""
+    if writer.exhausted:
+        if writer.calls == 0:  # nobody was asked: what was known of the failures still holds
+            return None if record is visit.record else revised(record)
+        tokens = visit.size(visit.layout(record))
+        failures = failed_again(visit.record, steps=decision.thread_steps, tokens=tokens)
+        return revised({**record, "failures": failures})
+    if record is not visit.record and writer.calls:
+        record = {**record}
+        record.pop("failures", None)
+    if record is visit.record:
+        return _carried_out(decision, record)
+    return _carried_out(decision, record) or revised(record)
+
+
+def _carried_out(decision: Decision, record: CompactionRecord) -> CompactionRecord | None:
+    """The record that remembers the request, None where there was none."""
+    if decision.request is None:
+        return None
+    return revised({**record, "request_id": decision.request.id})
 
 
 def _failure(
@@ -115,5 +176,5 @@ def _outcome(visit: Visit, record: CompactionRecord, writer: Writer) -> dict[str
         "condensed": writer.condensed,
         "digest_tokens": sum(one["tokens"] for one in segments),
         "model": segments[-1]["model"] if segments else None,
-        "calls": writer.calls,
+        "attempts": writer.calls,
     }

@@ -39,12 +39,14 @@ class SummaryRequest:
         span: the original messages to fold, in order; empty when condensing.
         texts: the segments to condense, oldest first; empty when folding.
         max_tokens: tokens that the text may have.
+        room: tokens that the tier's window leaves for the answer, None where it is unknown.
     """
 
     messages: Sequence[BaseMessage]
     span: Sequence[BaseMessage]
     texts: Sequence[str]
     max_tokens: int
+    room: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +59,33 @@ class CallModel:
 
 @dataclass(frozen=True, slots=True)
 class CallFailed:
-    """The outcome of a call that raised ``error``."""
+    """The outcome of a call that raised.
+
+    Attributes:
+        error: what it raised.
+        hopeless: whether this tier would fail again, whatever it is asked.
+        overflow: whether the prompt exceeded the tier's window.
+        ends_visit: whether no tier may be asked any more at this visit.
+    """
 
     error: Exception
+    hopeless: bool = False
+    overflow: bool = False
+    ends_visit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """Report ``event``: a plain dict with a ``type``. There is no outcome."""
+    """Report ``event``: a plain dict with a ``type``. The outcome is of no interest."""
 
     event: dict[str, Any]
 
 
-Effect = CallModel | Emit
+@dataclass(frozen=True, slots=True)
+class Propose:
+    """Report ``event``, what is about to be done. The outcome is True where it is vetoed."""
+
+    event: dict[str, Any]
+
+
+Effect = CallModel | Emit | Propose

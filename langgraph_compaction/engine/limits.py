@@ -7,6 +7,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
+from langgraph_compaction.changes import clipped
 from langgraph_compaction.engine.effects import Effect, Emit
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.errors import BudgetError
@@ -40,12 +41,12 @@ def fitted(
         BudgetError: even the tightest clips leave the view larger than the window.
     """
     fit = fit_view(visit.messages, record, visit.policy, visit.counter)
-    clipped: CompactionRecord = {**record, "render": fit.limits}
+    reclipped = clipped(record, visit.messages, fit.limits)
     if fit.fits:
         present: Render = {**visit.policy.render, **record.get("render", {})}
-        return record if fit.limits == present else clipped
+        return record if fit.limits == present else reclipped
     window = visit.policy.window or 0
-    view = visit.layout(clipped).view()
+    view = visit.layout(reclipped).view()
     sizes = _sizes(visit, view)
     listed = ", ".join(f"{name} {tokens}" for name, tokens in sizes.items())
     largest = max(view, key=lambda message: visit.counter.messages([message]))

@@ -10,6 +10,7 @@ from langchain_core.messages import BaseMessage
 from langgraph_compaction.engine.effects import Described
 from langgraph_compaction.plan.fitting import Counter
 from langgraph_compaction.plan.policy import Policy
+from langgraph_compaction.plan.requests import Request
 from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.view import Layout, lay_out
 
@@ -24,8 +25,8 @@ class Visit:
         policy: the numbers to decide by.
         counter: counts tokens.
         tiers: the cascade, in the order in which it is tried.
-        problems: settings of the thread that cannot be used, one line each; reported with the
-            next event.
+        problems: settings of thread and run that cannot be used, one line each.
+        request: the request for compaction in the thread's settings, carried out or not.
     """
 
     messages: Sequence[BaseMessage]
@@ -34,6 +35,7 @@ class Visit:
     counter: Counter
     tiers: Sequence[Described]
     problems: Sequence[str] = ()
+    request: Request | None = None
 
     def size(self, layout: Layout) -> int:
         """Tokens of a call with this view."""

@@ -7,7 +7,14 @@ from dataclasses import dataclass, field, replace
 
 from langchain_core.messages import BaseMessage
 
-from langgraph_compaction.digest.parts import CONTEXT_SHARE, MARGIN, context, pieces, room
+from langgraph_compaction.digest.parts import (
+    CONTEXT_SHARE,
+    LEAST_ROOM,
+    MARGIN,
+    context,
+    pieces,
+    room,
+)
 from langgraph_compaction.digest.prompts import repair_request, summary_request, system_prompt
 from langgraph_compaction.digest.source import Source, render_segments
 from langgraph_compaction.digest.verifying import Verdict, verify
@@ -38,6 +45,10 @@ class Writer:
         instructions: added to the instructions.
         calls: calls made so far in this visit.
         failures: one line for each call that brought no acceptable text.
+        hopeless: numbers of the tiers that would fail again, whatever they are asked.
+        ended: whether nobody may be asked any more.
+        learned: tokens of transcript and context that a tier can read at most, by its number,
+            where a call overflowed its window although less was expected.
         exhausted: whether all tiers failed for some source.
         condensed: segments that were condensed into others in this visit.
     """
@@ -48,6 +59,9 @@ class Writer:
     instructions: str | None
     calls: int = 0
     failures: list[str] = field(default_factory=list)
+    hopeless: set[int] = field(default_factory=set)
+    ended: bool = False
+    learned: dict[int, int] = field(default_factory=dict)
     exhausted: bool = False
     condensed: int = 0
 
@@ -58,6 +72,10 @@ class Writer:
             The text and the name of the tier that wrote it, or None where all tiers failed.
         """
         for number in range(len(self.tiers)):
+            if self.ended:
+                break
+            if number in self.hopeless:
+                continue
             text = yield from self._ask(number, source)
             if text is not None:
                 return text, self.tiers[number].name
@@ -69,26 +87,35 @@ class Writer:
 
         Spans are divided by it, so that the parts do not depend on which tier answers.
         """
-        rooms = [self._rooms(tier, max_tokens, condense=False)[1] for tier in self.tiers]
+        numbers = range(len(self.tiers))
+        rooms = [self._rooms(number, max_tokens, condense=False)[1] for number in numbers]
         return min((limit for limit in rooms if limit is not None), default=None)
 
     def _rooms(
-        self, tier: TierInfo, max_tokens: int, *, condense: bool
+        self, number: int, max_tokens: int, *, condense: bool
     ) -> tuple[int | None, int | None]:
         """Tokens of context and of transcript that one call may carry; None: no limit."""
         asked = system_prompt(self.prompt, self.instructions, condense=condense)
         prompt = self.count(asked) + PROMPT_MARGIN
-        limit = room(tier.window, prompt=prompt, answer=max_tokens)
-        if limit is None:
+        planned = room(self.tiers[number].window, prompt=prompt, answer=max_tokens)
+        known = [limit for limit in (planned, self.learned.get(number)) if limit is not None]
+        if not known:
             return None, None
+        limit = min(known)
         for_context = int(limit * CONTEXT_SHARE)
         return for_context, limit - for_context
 
     def _ask(self, number: int, source: Source) -> Generator[Effect, object, str | None]:
+        """One tier's text for the source, in smaller pieces where its window overflows."""
+        while True:
+            before = self.learned.get(number)
+            text = yield from self._in_pieces(number, source)
+            if self.learned.get(number) == before:
+                return text
+
+    def _in_pieces(self, number: int, source: Source) -> Generator[Effect, object, str | None]:
         """One tier's text for the source, joined from its pieces if it takes several calls."""
-        for_context, for_source = self._rooms(
-            self.tiers[number], source.max_tokens, condense=source.condenses
-        )
+        for_context, for_source = self._rooms(number, source.max_tokens, condense=source.condenses)
         previous = context(source.previous, for_context, self.count)
         found = pieces(source.chunks, for_source, self.count)
         share = max(LEAST_PIECE, source.max_tokens // len(found))
@@ -127,17 +154,20 @@ class Writer:
         if verdict is None:
             return None
         repair = repair_request(messages, verdict.text, verdict.missing)
-        if verdict.missing and self._fits(number, repair, source.max_tokens):
+        spare = self._room(number, repair)
+        if verdict.missing and (spare is None or spare >= source.max_tokens):
             second = yield from self._call(number, repair, source)
             if second is not None and len(second.missing) < len(verdict.missing):
                 verdict = second
         return verdict.text
 
-    def _fits(self, number: int, messages: Sequence[BaseMessage], max_tokens: int) -> bool:
-        """Whether a prompt and its answer fit the tier's window: a repair carries more."""
+    def _room(self, number: int, messages: Sequence[BaseMessage]) -> int | None:
+        """Tokens that the tier's window leaves for the answer, None where it is unknown."""
         window = self.tiers[number].window
-        size = sum(self.count(str(message.content)) for message in messages)
-        return window is None or size + max_tokens <= window * MARGIN
+        return None if window is None else int(window * MARGIN) - self._size(messages)
+
+    def _size(self, messages: Sequence[BaseMessage]) -> int:
+        return sum(self.count(str(message.content)) for message in messages)
 
     def _call(
         self, number: int, messages: Sequence[BaseMessage], source: Source
@@ -145,11 +175,18 @@ class Writer:
         """One call and its verdict; None where it failed or its text is rejected."""
         name = self.tiers[number].name
         self.calls += 1
-        request = SummaryRequest(messages, source.span, source.texts, source.max_tokens)
+        request = SummaryRequest(
+            messages,
+            source.span,
+            source.texts,
+            source.max_tokens,
+            room=self._room(number, messages),
+        )
         outcome = yield CallModel(number, request)
         if isinstance(outcome, CallFailed):
             reason = _described(outcome.error)
             self.failures.append(f"{name}: {reason}")
+            self._learn(number, outcome, messages)
             yield Emit({"type": "compaction.tier_failed", "tier": name, "reason": reason})
             return None
         verdict = verify(
@@ -167,6 +204,15 @@ class Writer:
             yield Emit({"type": "compaction.rejected", "tier": name, "reason": verdict.problem})
             return None
         return verdict
+
+    def _learn(self, number: int, failure: CallFailed, messages: Sequence[BaseMessage]) -> None:
+        """What a failed call says about the calls after it."""
+        self.ended = self.ended or failure.ends_visit
+        if failure.hopeless:
+            self.hopeless.add(number)
+        smaller = self._size(messages[1:]) // 2  # the instructions stay as long as they are
+        if failure.overflow and smaller >= LEAST_ROOM:
+            self.learned[number] = smaller
 
 
 def _described(error: Exception) -> str:

@@ -77,7 +77,7 @@ def choose_span(
         count(layout.clipped([messages[i] for i in range(group.start, group.stop) if i in staying]))
         for group in found
     ]
-    latest = _last_cut(messages, found, policy)
+    latest = last_cut(messages, found, policy)
     cut = _cut(found, sizes, stays, policy, fixed=fixed, latest=latest)
     stop = found[cut].start if cut < len(found) else len(messages)
     kept = {index for index in staying if index < stop}
@@ -121,7 +121,20 @@ def _task(
     return first_human(messages, layout.anchor.boundary)
 
 
-def _last_cut(messages: Sequence[BaseMessage], found: Sequence[Group], policy: Policy) -> int:
+def safe_cuts(messages: Sequence[BaseMessage], layout: Layout, policy: Policy) -> tuple[int, ...]:
+    """Indexes before which a span may end: between groups, before any that still waits.
+
+    Args:
+        messages: the messages channel.
+        layout: its view's parts under the current record.
+        policy: the numbers to decide by.
+    """
+    found = list(groups(messages, layout.anchor.boundary))
+    ends = (group.stop for group in found[: last_cut(messages, found, policy)])
+    return tuple(ends)
+
+
+def last_cut(messages: Sequence[BaseMessage], found: Sequence[Group], policy: Policy) -> int:
     """The greatest number of groups that may be folded."""
     waiting = first_open(messages, found)
     return min(waiting, len(found) if policy.fold_all else max(0, len(found) - 1))

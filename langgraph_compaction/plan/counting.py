@@ -1,7 +1,8 @@
 """How many tokens a message takes, measured once: text by a tokenizer, the rest by rules.
 
-`plan.contents` says what of a message counts. What the provider reported (``usage_metadata``) is
-not used; tool schemas and the reply's priming belong to a request, not to a message.
+`plan.contents` says what of a message counts. Tool schemas and the reply's priming belong to a
+request, not to a message; what the provider reported of it corrects the sum, see
+`plan.calibration`.
 """
 
 from __future__ import annotations
@@ -70,6 +71,11 @@ class TokenCounter:
     def exact(self) -> bool:
         """Whether a vocabulary counts the text, which need not be the one of the model."""
         return self._vocabulary is not None and not self._vocabulary.notice()
+
+    @property
+    def as_provider(self) -> bool:
+        """Whether it counts tokens as a provider would report them, at least nearly."""
+        return self._vocabulary is not None or self._name == "estimate"
 
     def notice(self) -> str | None:
         """One sentence where the estimate counts because no vocabulary could be loaded."""

@@ -3,24 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
 
 from langchain_core.messages import AIMessage, BaseMessage
 
 from langgraph_compaction.plan.boundaries import SEGMENT_FRAME, Span, choose_span
+from langgraph_compaction.plan.calibration import Calibration, calibration
+from langgraph_compaction.plan.cooling import Cooling, cooling
 from langgraph_compaction.plan.fitting import Counter, fit_view
 from langgraph_compaction.plan.policy import Policy
+from langgraph_compaction.plan.requests import Request
 from langgraph_compaction.plan.triggers import Usage, fired
 from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.view import Layout, lay_out
 from langgraph_compaction.view.digest import frame
 
-Need = Literal["none", "soft", "hard"]
+Need = Literal["none", "asked", "soft", "hard"]
 Action = Literal["none", "fold", "skip", "clip"]
 
 LEAST_SPAN = 50
 """Tokens of a span below which no segment, heading included, could be smaller than the span."""
+ASKED_KEEP_SHARE = 0.25
+"""On request this share of the view stays, if ``keep`` says more: who asks for compaction far below
+the trigger does not mean to keep everything."""
+
+
+class Thread(Protocol):
+    """What a visit finds, and what it decides by."""
+
+    @property
+    def messages(self) -> Sequence[BaseMessage]:
+        """The messages channel."""
+
+    @property
+    def record(self) -> CompactionRecord:
+        """The record in the state."""
+
+    @property
+    def policy(self) -> Policy:
+        """The numbers to decide by."""
+
+    @property
+    def counter(self) -> Counter:
+        """Counts tokens."""
+
+    @property
+    def request(self) -> Request | None:
+        """The request in the thread's settings, carried out or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +58,19 @@ class Decision:
     """The outcome of looking at a thread: nothing is changed by making one.
 
     Attributes:
-        need: "none"; "soft": the trigger fired; "hard": the view exceeds the hard limit.
-        action: "none"; "fold" the span; "skip": the trigger fired but nothing is worth folding;
-            "clip": the hard limit is exceeded and there is nothing to fold.
+        need: "none"; "asked": compaction was requested; "soft": the trigger fired; "hard": the
+            view exceeds the hard limit.
+        action: "none"; "fold" the span; "skip": something was asked for but nothing is worth
+            folding; "clip": the hard limit is exceeded and there is nothing to fold.
         reason: one sentence about the action.
         usage: what was measured.
         span: the messages to fold, with action "fold".
         layout: the parts of the view that was measured.
+        policy: the numbers that were decided by: the thread's, with what was found out here.
+        calibration: the provider's report that corrected the count, None where there was none.
+        thread_steps: AI messages of the thread so far.
+        cooling: whether the summarisers are left alone for now.
+        request: the request that is to be carried out, None where there is none.
     """
 
     need: Need
@@ -43,32 +79,68 @@ class Decision:
     usage: Usage
     span: Span | None
     layout: Layout
+    policy: Policy
+    calibration: Calibration | None
+    thread_steps: int
+    cooling: Cooling | None
+    request: Request | None
+
+    @property
+    def rests(self) -> bool:
+        """Whether no summariser is asked, not even at the hard limit."""
+        return self.cooling is not None and self.cooling.breaker
 
 
-def decide(
-    messages: Sequence[BaseMessage], record: CompactionRecord, policy: Policy, counter: Counter
-) -> Decision:
+def decide(thread: Thread) -> Decision:
     """Decide what a visit does. Pure; O(view) as long as nothing has to be done."""
-    layout = lay_out(messages, record, defaults=policy.render)
-    view = layout.view()
-    usage = Usage(
-        tokens=counter.messages(view) + policy.overhead,
-        messages=len(view),
-        steps=steps_since_fold(messages, layout),
-    )
-    look = _Look(messages, record, policy, counter, layout, usage)
+    look = _look(thread)
+    policy, usage = look.policy, look.usage
+    if not policy.enabled:
+        return look.decision("none", "none", "Compaction is switched off.")
+    if policy.clauses and policy.hard is not None and usage.tokens > policy.hard:
+        return look.hard()
+    if look.request is not None:
+        return look.asked()
     if not policy.clauses:
         return look.decision("none", "none", "The trigger is off.")
-    if policy.hard is not None and usage.tokens > policy.hard:
-        return look.hard()
     if fired(policy.clauses, usage, policy.window) is None:
         return look.decision("none", "none", "The trigger has not fired.")
     return look.soft()
 
 
-@dataclass(frozen=True, slots=True)
+def _look(thread: Thread) -> _Look:
+    messages, record, policy = thread.messages, thread.record, thread.policy
+    layout = lay_out(messages, record, defaults=policy.render)
+    view = layout.view()
+    sizes = list(map(thread.counter.message, view))
+    report = None
+    if policy.calibrate:
+        report = calibration(messages, view, sizes, layout.anchor.made_after)
+    if report is not None:
+        policy = replace(policy, overhead=report.overhead)
+    tokens = sum(sizes) + policy.overhead
+    steps = steps_since_fold(messages, layout)
+    thread_steps = record.get("steps_at_fold", 0) + steps
+    request = thread.request
+    if request is not None and request.id == record.get("request_id"):
+        request = None
+    return _Look(
+        messages=messages,
+        record=record,
+        policy=policy,
+        counter=thread.counter,
+        layout=layout,
+        usage=Usage(tokens=tokens, messages=len(view), steps=steps),
+        calibration=report,
+        thread_steps=thread_steps,
+        cooling=cooling(record, steps=thread_steps, tokens=tokens),
+        request=request,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
-    """A thread as one visit finds it."""
+    """A thread as one visit finds it; see `Decision`."""
 
     messages: Sequence[BaseMessage]
     record: CompactionRecord
@@ -76,10 +148,16 @@ class _Look:
     counter: Counter
     layout: Layout
     usage: Usage
+    calibration: Calibration | None
+    thread_steps: int
+    cooling: Cooling | None
+    request: Request | None
 
     def soft(self) -> Decision:
-        """The trigger fired: fold what is worth it."""
-        span = self._span()
+        """The trigger fired: fold what is worth it, unless the summarisers are left alone."""
+        if self.cooling is not None:
+            return self.decision("soft", "none", self.cooling.reason)
+        span = self._span(self.policy)
         if span is None:
             return self.decision(
                 "soft", "skip", "The trigger fired, but every message is kept, pinned or open."
@@ -94,9 +172,23 @@ class _Look:
             return self.decision("soft", "skip", reason)
         return self.decision("soft", "fold", "The trigger fired.", span)
 
+    def asked(self) -> Decision:
+        """Compaction was requested: fold all but the newest part, whatever the trigger says."""
+        if self.cooling is not None:
+            return self.decision("asked", "none", self.cooling.reason)
+        kept = int(self.usage.tokens * ASKED_KEEP_SHARE)
+        policy = self.policy
+        if policy.keep_tokens is None or policy.keep_tokens > kept:
+            policy = replace(policy, keep_tokens=kept)
+        span = self._span(policy)
+        if span is None or span.tokens < max(LEAST_SPAN, self._cost(span)):
+            reason = "Compaction was requested, but nothing is worth folding."
+            return self.decision("asked", "skip", reason)
+        return self.decision("asked", "fold", "Compaction was requested.", span)
+
     def hard(self) -> Decision:
         """The hard limit is exceeded: fold, or clip if that still changes anything."""
-        span = self._span()
+        span = self._span(self.policy)
         if span is not None and span.tokens >= max(LEAST_SPAN, self._cost(span)):
             return self.decision("hard", "fold", "The view exceeds the hard limit.", span)
         fit = fit_view(self.messages, self.record, self.policy, self.counter)
@@ -109,7 +201,19 @@ class _Look:
     def decision(
         self, need: Need, action: Action, reason: str, span: Span | None = None
     ) -> Decision:
-        return Decision(need, action, reason, self.usage, span, self.layout)
+        return Decision(
+            need=need,
+            action=action,
+            reason=reason,
+            usage=self.usage,
+            span=span,
+            layout=self.layout,
+            policy=self.policy,
+            calibration=self.calibration,
+            thread_steps=self.thread_steps,
+            cooling=self.cooling,
+            request=self.request,
+        )
 
     def _frame(self) -> int:
         """Tokens of the digest's opening and closing lines, which a first fold brings with it."""
@@ -119,16 +223,14 @@ class _Look:
         """Tokens that a fold of the span may add to the view."""
         return self._frame() + SEGMENT_FRAME + self.policy.segment_cap(span.tokens) + 1
 
-    def _span(self) -> Span | None:
+    def _span(self, policy: Policy) -> Span | None:
         fixed = self.usage.tokens - self.counter.messages(self.layout.recent) + self._frame()
-        return choose_span(
-            self.messages, self.layout, self.policy, self.counter.messages, fixed=fixed
-        )
+        return choose_span(self.messages, self.layout, policy, self.counter.messages, fixed=fixed)
 
 
 def steps_since_fold(messages: Sequence[BaseMessage], layout: Layout) -> int:
     """AI messages that came after the last fold was made."""
     return sum(
         isinstance(messages[index], AIMessage)
-        for index in range(layout.anchor.made_after, len(messages))
+        for index in range(layout.anchor.folded_after, len(messages))
     )

@@ -19,6 +19,9 @@ class Counter(Protocol):
     def messages(self, messages: Sequence[BaseMessage], /) -> int:
         """Tokens of the messages together."""
 
+    def message(self, message: BaseMessage, /) -> int:
+        """Tokens of one message."""
+
     def text(self, text: str, /) -> int:
         """Tokens of a plain string."""
 

@@ -17,6 +17,7 @@ class Policy:
     """Settings in one internal form.
 
     Attributes:
+        enabled: False: nothing is done at all.
         clauses: the trigger: any of these; empty: off.
         window: tokens of the agent model's context window, None where unknown.
         soft: fewest tokens at which the trigger can fire, None where it looks at no tokens.
@@ -33,14 +34,18 @@ class Policy:
         max_segment: tokens that a segment may have at most.
         max_digest: tokens of all segments together, at most.
         overhead: tokens of every call beside the messages (tool schemas, the agent's prompt).
+        calibrate: whether the provider's reports correct the count.
         task: which human message is the task.
         pinned: whether a message is pinned.
         render: how the view shows digest and oversized messages.
         clamp_chars: characters of a tool result that the summariser sees.
         prompt: replaces the built-in instructions to the summariser, None: built in.
         instructions: added to the instructions.
+        summary_timeout: seconds for all summary calls of a visit, None: no limit.
+        raises: whether a failing summariser may end the run.
     """
 
+    enabled: bool
     clauses: tuple[Clause, ...]
     window: int | None
     soft: int | None
@@ -57,12 +62,15 @@ class Policy:
     max_segment: int
     max_digest: int
     overhead: int
+    calibrate: bool
     task: Literal["first", "latest"] | None
     pinned: Callable[[BaseMessage], bool]
     render: Render = field(default_factory=Render)
     clamp_chars: int
     prompt: str | None
     instructions: str | None
+    summary_timeout: float | None
+    raises: bool
 
     def segment_cap(self, source_tokens: int) -> int:
         """Tokens that a segment made from ``source_tokens`` may have."""

@@ -55,7 +55,8 @@ def parse_trigger(value: Any, parameter: str = "trigger") -> tuple[Clause, ...]:
     Raises:
         ConfigurationError: the form, a kind or a value is wrong.
     """
-    if value is None:
+    # YAML 1.1 reads a bare "off" as False.
+    if value is None or (isinstance(value, int | float) and value <= 0):
         return ()
     if _is_pair(value):
         parsed = [_clause([value], TRIGGER_KINDS, parameter)]
@@ -165,12 +166,13 @@ def threshold(condition: Condition, window: int | None) -> float:
 def fired(clauses: Sequence[Clause], usage: Usage, window: int | None) -> Clause | None:
     """The first clause all of whose conditions are reached, or None."""
     for clause in clauses:
-        if all(_measured(usage, c) >= threshold(c, window) for c in clause):
+        if all(measured_value(usage, c) >= threshold(c, window) for c in clause):
             return clause
     return None
 
 
-def _measured(usage: Usage, condition: Condition) -> int:
+def measured_value(usage: Usage, condition: Condition) -> int:
+    """What a condition looks at, in its own unit; fractions in tokens."""
     if condition.kind in {"fraction", "tokens"}:
         return usage.tokens
     return usage.messages if condition.kind == "messages" else usage.steps

@@ -2,31 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 
-from langgraph_compaction.digest.verifying import Reply
 from langgraph_compaction.engine import Steps
-from langgraph_compaction.engine.effects import CallFailed, CallModel, Emit
+from langgraph_compaction.engine.effects import CallFailed, CallModel, Effect
 from langgraph_compaction.record import CompactionRecord
-from langgraph_compaction.run.models import Tier
+from langgraph_compaction.run.attempts import Attempts, AttemptTimeoutError
+from langgraph_compaction.run.faults import is_overflow, is_programming_error, is_refused
+from langgraph_compaction.run.reporting import Report, summary_config
+from langgraph_compaction.run.tiers import Tier
 
-EmitFunction = Callable[[dict[str, Any]], None]
 
+@dataclass(frozen=True, slots=True)
+class Performer:
+    """Performs the effects of one visit.
 
-def drive(
-    steps: Steps, tiers: Sequence[Tier], emit: EmitFunction, config: RunnableConfig
-) -> CompactionRecord | None:
-    """Perform the steps synchronously.
-
-    Args:
-        steps: a step of compaction that has not been started.
+    Attributes:
         tiers: the cascade that the step's effects number.
-        emit: takes every event.
-        config: passed to every model call.
+        report: takes every event; returns whether it was vetoed.
+        config: the run's config.
+        attempts: the visit's clock.
+        raises: whether refused credentials and programming errors end the run.
+    """
+
+    tiers: Sequence[Tier]
+    report: Report
+    config: RunnableConfig | None
+    attempts: Attempts
+    raises: bool
+
+    def perform(self, effect: Effect) -> object:
+        """Perform one effect synchronously; the outcome is what the step is sent."""
+        if not isinstance(effect, CallModel):
+            return self._told(effect.event)
+        tier = self.tiers[effect.tier]
+        try:
+            return self.attempts.call(tier, effect.request, self._config_for(tier))
+        except Exception as error:  # noqa: BLE001  # whatever it is: a failed call ends no run
+            return self._failed(error)
+
+    async def aperform(self, effect: Effect) -> object:
+        """Perform one effect asynchronously; see `perform`."""
+        if not isinstance(effect, CallModel):
+            return self._told(effect.event)
+        tier = self.tiers[effect.tier]
+        try:
+            return await self.attempts.acall(tier, effect.request, self._config_for(tier))
+        except Exception as error:  # noqa: BLE001  # whatever it is: a failed call ends no run
+            return self._failed(error)
+
+    def _told(self, event: dict[str, object]) -> bool:
+        return self.report({**event, "duration": round(self.attempts.elapsed, 3)})
+
+    def _config_for(self, tier: Tier) -> RunnableConfig:
+        return summary_config(self.config, tier.info.name)
+
+    def _failed(self, error: Exception) -> CallFailed:
+        """What a call that raised means for the calls after it.
+
+        Raises:
+            Exception: the error itself, where the user wants to hear of it.
+        """
+        if isinstance(error, GraphBubbleUp):  # an interrupt is control flow, not a failed call
+            raise error
+        hopeless = is_refused(error) or is_programming_error(error)
+        if hopeless and self.raises:
+            raise error
+        return CallFailed(
+            error,
+            hopeless=hopeless,
+            overflow=is_overflow(error),
+            ends_visit=isinstance(error, AttemptTimeoutError) and error.ends_visit,
+        )
+
+
+def drive(steps: Steps, performer: Performer) -> CompactionRecord | None:
+    """Perform the steps of a visit that was not started yet.
 
     Returns:
         What the step returns: the new record, or None where nothing changed.
@@ -34,48 +89,18 @@ def drive(
     outcome: object = None
     try:
         while True:
-            effect = steps.send(outcome)
-            if isinstance(effect, Emit):
-                emit(effect.event)
-                outcome = None
-            else:
-                outcome = _call(tiers[effect.tier], effect, config)
+            outcome = performer.perform(steps.send(outcome))
     except StopIteration as stop:
         record: CompactionRecord | None = stop.value
         return record
 
 
-async def adrive(
-    steps: Steps, tiers: Sequence[Tier], emit: EmitFunction, config: RunnableConfig
-) -> CompactionRecord | None:
+async def adrive(steps: Steps, performer: Performer) -> CompactionRecord | None:
     """Perform the steps asynchronously; see `drive`."""
     outcome: object = None
     try:
         while True:
-            effect = steps.send(outcome)
-            if isinstance(effect, Emit):
-                emit(effect.event)
-                outcome = None
-            else:
-                outcome = await _acall(tiers[effect.tier], effect, config)
+            outcome = await performer.aperform(steps.send(outcome))
     except StopIteration as stop:
         record: CompactionRecord | None = stop.value
         return record
-
-
-def _call(tier: Tier, effect: CallModel, config: RunnableConfig) -> Reply | CallFailed:
-    try:
-        return tier.call(effect.request, config)
-    except GraphBubbleUp:  # an interrupt is LangGraph's control flow, not a failed call
-        raise
-    except Exception as error:  # noqa: BLE001  # whatever it is: a failed call ends no run
-        return CallFailed(error)
-
-
-async def _acall(tier: Tier, effect: CallModel, config: RunnableConfig) -> Reply | CallFailed:
-    try:
-        return await tier.acall(effect.request, config)
-    except GraphBubbleUp:
-        raise
-    except Exception as error:  # noqa: BLE001  # whatever it is: a failed call ends no run
-        return CallFailed(error)

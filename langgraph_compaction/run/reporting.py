@@ -1,14 +1,17 @@
-"""Where events go: the run's custom stream and the log."""
+"""Where events go: the run's custom stream, the user's hook and the log."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from inspect import iscoroutinefunction, isfunction, ismethod
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_stream_writer
 from langgraph.constants import TAG_NOSTREAM
+
+from langgraph_compaction.errors import ConfigurationError
 
 logger = logging.getLogger("langgraph_compaction")
 logger.addHandler(logging.NullHandler())  # a library leaves it to the application what is shown
@@ -16,29 +19,62 @@ logger.addHandler(logging.NullHandler())  # a library leaves it to the applicati
 RUN_NAME = "langgraph_compaction.summary"
 """Name of summary calls in traces. Never a node's name: what a chain named like the node it runs in
 returns is taken for the node's own output by ``stream_mode="messages"``."""
+TAG = "langgraph_compaction"
+"""Tag of summary calls in traces."""
 _WARNINGS = {"compaction.failed", "compaction.tier_failed", "compaction.rejected"}
 
+Hook = Callable[[dict[str, Any]], object]
+Report = Callable[[dict[str, Any]], bool]
 
-def reporter() -> Callable[[dict[str, Any]], None]:
-    """A function that writes events to the custom stream of the running graph and to the log.
 
-    Outside a graph they go to the log alone.
+def checked_hook(hook: Any) -> Hook | None:
+    """The hook itself.
+
+    Raises:
+        ConfigurationError: it cannot be called, or would have to be awaited.
+    """
+    if hook is None:
+        return None
+    called = hook if isfunction(hook) or ismethod(hook) else getattr(hook, "__call__", hook)  # noqa: B004
+    if not callable(hook) or iscoroutinefunction(called):
+        raise ConfigurationError(
+            f"hook: {hook!r} has to be a plain function that takes an event, a dict. It is called "
+            "in the middle of a visit, where nothing is awaited: have it put the event into a "
+            "queue."
+        )
+    checked: Hook = hook
+    return checked
+
+
+def reporter(hook: Hook | None = None) -> Report:
+    """A function that takes an event to the run's custom stream, the hook and the log.
+
+    It returns whether the hook vetoed, by returning False. Outside a graph there is no stream.
     """
     try:
         write = get_stream_writer()
     except (RuntimeError, KeyError):  # LangGraph's answers outside a run, and outside a graph
         write = None
 
-    def report(event: dict[str, Any]) -> None:
+    def report(event: dict[str, Any]) -> bool:
         level = logging.WARNING if event["type"] in _WARNINGS else logging.INFO
         logger.log(level, "%s: %s", event["type"], event.get("reason", ""), extra={"event": event})
         if write is not None:
             write(event)
+        return hook is not None and _vetoes(hook, event)
 
     return report
 
 
-def summary_config(config: RunnableConfig | None) -> RunnableConfig:
+def _vetoes(hook: Hook, event: dict[str, Any]) -> bool:
+    try:
+        return hook({**event}) is False
+    except Exception:
+        logger.exception("The compaction hook %r failed on %s.", hook, event["type"])
+        return False
+
+
+def summary_config(config: RunnableConfig | None, tier: str) -> RunnableConfig:
     """The run's config for a summary call: its callbacks reach it, its tokens reach no user.
 
     ``TAG_NOSTREAM`` keeps the call out of ``stream_mode="messages"``; ``lc_source`` is how
@@ -47,7 +83,11 @@ def summary_config(config: RunnableConfig | None) -> RunnableConfig:
     given: RunnableConfig = config or {}
     return {
         **given,
-        "tags": [*(given.get("tags") or []), TAG_NOSTREAM],
-        "metadata": {**(given.get("metadata") or {}), "lc_source": "summarization"},
+        "tags": [*(given.get("tags") or []), TAG_NOSTREAM, TAG],
+        "metadata": {
+            **(given.get("metadata") or {}),
+            "lc_source": "summarization",
+            "compaction_tier": tier,
+        },
         "run_name": RUN_NAME,
     }

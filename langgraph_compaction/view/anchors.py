@@ -24,13 +24,15 @@ class Anchor:
         kept: indexes below ``boundary`` of the messages that stay visible, ascending.
         position: position in the thread of the message at ``boundary``.
         digest: whether the digest is shown.
-        made_after: index of the first message that came after the last fold was made.
+        folded_after: index of the first message that came after the last fold was made.
+        made_after: index of the first message that was made under the present view.
     """
 
     boundary: int
     kept: tuple[int, ...]
     position: int
     digest: bool
+    folded_after: int = 0
     made_after: int = 0
 
     def position_of(self, index: int) -> int:
@@ -42,10 +44,6 @@ class Anchor:
         return self.boundary + position - self.position
 
 
-NOTHING = Anchor(boundary=0, kept=(), position=0, digest=False)
-"""The anchor of the empty record: nothing is covered."""
-
-
 def locate(messages: Sequence[BaseMessage], record: CompactionRecord) -> Anchor:
     """Find the covered range of ``record`` in ``messages``.
 
@@ -54,8 +52,7 @@ def locate(messages: Sequence[BaseMessage], record: CompactionRecord) -> Anchor:
     """
     last = record.get("last_summarized_index", -1)
     if last < 0:
-        made_after = record.get("length_at_fold", 0)
-        return Anchor(0, (), 0, digest=False, made_after=made_after) if made_after else NOTHING
+        return _anchor(record, 0, (), 0, digest=False)
     boundary = _at_hint(messages, record)
     if boundary is None:
         boundary = _by_id(messages, record)
@@ -68,8 +65,18 @@ def locate(messages: Sequence[BaseMessage], record: CompactionRecord) -> Anchor:
     kept = _kept(messages, record, boundary)
     if boundary != _hint(record) and not record.get("pruned"):
         kept = _with_unknown(messages, record, boundary, kept)
-    made_after = boundary + max(0, record.get("length_at_fold", 0) - last - 1)
-    return Anchor(boundary, kept, last + 1, digest=True, made_after=made_after)
+    return _anchor(record, boundary, kept, last + 1, digest=True)
+
+
+def _anchor(
+    record: CompactionRecord, boundary: int, kept: tuple[int, ...], position: int, *, digest: bool
+) -> Anchor:
+    folded = record.get("length_at_fold", 0)
+    changed = max(folded, record.get("length_at_change", 0))
+    folded_after, made_after = (
+        boundary + max(0, length - position) for length in (folded, changed)
+    )
+    return Anchor(boundary, kept, position, digest, folded_after, made_after)
 
 
 def _hint(record: CompactionRecord) -> int:

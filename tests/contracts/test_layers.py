@@ -24,12 +24,14 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("changes",),
     ("plan", "digest"),
     ("settings",),
+    ("files",),
     ("resolving",),
     ("levels",),
     ("presets",),
     ("engine",),
     ("run",),
-    ("node", "middleware", "recall", "overflow"),
+    ("looking",),
+    ("node", "middleware", "recall", "overflow", "ondemand"),
     ("replay", "report", "cli"),
     ("__init__",),
 )
@@ -46,6 +48,7 @@ REQUIRED = {
     "openai",
     "pydantic",
     "typing_extensions",
+    "yaml",
 }
 
 
@@ -59,7 +62,6 @@ class Extra:
 
 EXTRAS = {
     "langchain": Extra(at_top=("middleware",), in_function=("run.models",)),
-    "yaml": Extra(in_function=("settings", "settings.")),
     "bpe_openai": Extra(in_function=("plan.vocabulary",)),
     "rich": Extra(in_function=("cli", "report")),
     "typer": Extra(at_top=("cli",)),
@@ -247,7 +249,7 @@ def test_imports_from_below_are_fine(tmp_path: Path) -> None:
             "node.py": "from langgraph_compaction.plan import safe\nfrom langgraph import graph",
             "middleware.py": "from langchain.agents import middleware\nfrom .node import Node",
             "run/models.py": "def f() -> None:\n    from langchain import chat_models",
-            "settings.py": "def f() -> None:\n    import yaml",
+            "report.py": "def f() -> None:\n    import rich",
         },
     )
     assert faults(source) == []
@@ -257,7 +259,7 @@ def test_an_extra_out_of_its_place_is_found(tmp_path: Path) -> None:
     source = package(
         tmp_path,
         {
-            "settings.py": "import yaml",
+            "settings.py": "import rich",
             "engine.py": "def f() -> None:\n    from langchain import chat_models",
             "recall.py": "from langgraph.checkpoint import sqlite",
             "plan/counting.py": "import numpy.random",
@@ -267,7 +269,7 @@ def test_an_extra_out_of_its_place_is_found(tmp_path: Path) -> None:
         "engine:2: the extra langchain must not be imported here",
         "plan.counting:1: numpy is neither required nor a known extra",
         "recall:1: the extra langgraph.checkpoint.sqlite must not be imported here",
-        "settings:1: the extra yaml must not be imported here",
+        "settings:1: the extra rich must not be imported here",
     ]
 
 

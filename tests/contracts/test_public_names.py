@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from langchain_core.tools import BaseTool
 from typing_extensions import is_typeddict
 
 import langgraph_compaction
@@ -19,6 +20,8 @@ from langgraph_compaction import middleware, record
 
 NAMES = [
     "BudgetError",
+    "CascadeExhaustedError",
+    "Check",
     "CompactionError",
     "CompactionNode",
     "CompactionRecord",
@@ -26,18 +29,24 @@ NAMES = [
     "CompactionState",
     "ConfigurationError",
     "DigestSegment",
+    "Explanation",
     "ExtractiveSummarizer",
     "Measurement",
     "MissingChannelError",
+    "ModelTier",
     "RecordError",
     "RecordVersionError",
+    "compact_conversation",
+    "create_compact_tool",
     "edit_digest",
     "forget",
+    "load_settings",
     "merge_compaction",
     "merge_messages",
     "merge_settings",
     "model_view",
     "pin",
+    "request_compaction",
     "restore",
 ]
 MIDDLEWARE_NAMES = ["CompactionAgentState", "CompactionMiddleware"]
@@ -52,6 +61,8 @@ BY_NAME = {"merge_settings": {"current", "update"}}
 
 def parameters(thing: Any) -> set[str]:
     """The parameters of a call of ``thing``."""
+    if isinstance(thing, BaseTool):
+        return set(thing.args)
     if is_error(thing) and "__init__" not in vars(thing):
         return set()  # the message, as of every error
     return set(inspect.signature(thing).parameters) - {"self", "_", "message"}
@@ -63,14 +74,15 @@ def is_error(thing: Any) -> bool:
 
 
 def described(docstring: str) -> set[str]:
-    """The names that a docstring describes: entries of its lists, names in double backquotes."""
+    """The names that a docstring describes: entries of its lists, names in backquotes."""
     entries = re.findall(r"^\s*(\w+): \S", docstring, re.MULTILINE)
-    return {*entries, *re.findall(r"``(\w+)", docstring)}
+    return {*entries, *re.findall(r"`(\w+)", docstring)}
 
 
 def undescribed(name: str, thing: Any) -> set[str]:
     """The parameters of which the docstring of ``thing`` says nothing."""
-    return parameters(thing) - described(inspect.getdoc(thing) or "") - BY_NAME.get(name, set())
+    text = thing.description if isinstance(thing, BaseTool) else inspect.getdoc(thing)
+    return parameters(thing) - described(text or "") - BY_NAME.get(name, set())
 
 
 def methods() -> Iterator[tuple[str, Any]]:
@@ -140,7 +152,7 @@ def bare_fields(source: str) -> dict[str, list[str]]:
 
 def test_every_field_of_the_record_has_its_text() -> None:
     found = bare_fields(inspect.getsource(record))
-    assert found == {"CompactionRecord": [], "DigestSegment": [], "Render": []}
+    assert found == {"CompactionRecord": [], "DigestSegment": [], "Failures": [], "Render": []}
     assert bare_fields("class A(TypedDict):\n    b: int\n    c: int\n    'Text.'\n") == {"A": ["b"]}
 
 

@@ -88,6 +88,9 @@ class Provider:
 
     def _handle(self, incoming: Request) -> Response:
         body = json.loads(incoming.get_data())
+        if body["model"] == AGENT and "tools" not in body:
+            # The last tier of the cascade: here the server has nothing to say to it.
+            return Response("busy", status=503)
         self.bodies[body["model"]].append(body)
         if body["model"] == SUMMARISER:
             if self.summary is not None:

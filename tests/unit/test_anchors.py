@@ -20,7 +20,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph_compaction.changes import advanced, revised
 from langgraph_compaction.record import CompactionRecord, DigestSegment
 from langgraph_compaction.view import build_view
-from langgraph_compaction.view.anchors import NOTHING, locate
+from langgraph_compaction.view.anchors import Anchor, locate
 
 
 def said(name: str, text: str | None = None) -> BaseMessage:
@@ -332,4 +332,4 @@ def test_finding_the_place_looks_at_few_messages_while_the_hints_hold() -> None:
     messages.looked_at = 0
     assert locate(messages, record).boundary == 4_990
     assert messages.looked_at <= 6
-    assert locate(messages, {}) == NOTHING
+    assert locate(messages, {}) == Anchor(boundary=0, kept=(), position=0, digest=False)

@@ -54,6 +54,10 @@ def wrong_values() -> list[tuple[str, Any, str]]:
     others: list[tuple[str, str, list[Any]]] = [
         ("task", "'first', 'latest', None", ["frist", 0, True, ""]),
         ("digest_role", "'human', 'system'", ["user", None, "Human"]),
+        ("on_error", "'continue', 'raise'", ["ignore", None, True]),
+        ("enabled", "True, False", ["off", None, 0, 1, []]),
+        ("calibrate", "True, False, 'auto'", ["on", None, 0, {}]),
+        ("summary_timeout", "seconds above 0", [0, -1, "90", True, float("nan"), float("inf"), []]),
         ("pinned", "write a dict", ["human", 7, {}, {"kind": "x"}]),
         ("trigger", "trigger=(", ["auto", 0.8, {"percent": 80}]),
         ("keep", "keep=(", ["atuo", 20_000, [], {"tokens": 5}]),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from langgraph_compaction import ConfigurationError
+from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.plan.decision import Decision, decide
 from langgraph_compaction.plan.triggers import (
     Condition,
@@ -185,6 +186,9 @@ class Characters:
     def messages(self, messages: Sequence[BaseMessage], /) -> int:
         return sum(map(text_size, messages))
 
+    def message(self, message: BaseMessage, /) -> int:
+        return text_size(message)
+
     def text(self, text: str, /) -> int:
         return len(text)
 
@@ -198,7 +202,7 @@ def decision(
     ]
     given: dict[str, Any] = {"keep": ("tokens", 200), "min_keep": 0, "min_segment_tokens": 1}
     policy = resolved(CompactionSettings.of({**given, **values}))
-    return decide(messages, record or {}, policy, Characters())
+    return decide(Visit(messages, record or {}, policy, Characters(), ()))
 
 
 def test_below_the_trigger_nothing_is_done() -> None:

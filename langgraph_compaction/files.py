@@ -1,0 +1,108 @@
+"""Settings from a file: YAML, TOML or JSON."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from langgraph_compaction.errors import ConfigurationError
+from langgraph_compaction.settings import CompactionSettings
+from langgraph_compaction.state import merge_settings
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    ".yaml": yaml.safe_load,
+    ".yml": yaml.safe_load,
+    ".toml": tomllib.loads,
+    ".json": json.loads,
+}
+
+
+class FileSettings(dict[str, Any]):
+    """Values from a settings file, and where they came from.
+
+    Attributes:
+        source: path of the file, as errors name it.
+    """
+
+    def __init__(self, values: Mapping[str, Any], source: str) -> None:
+        super().__init__(values)
+        self.source = source
+
+
+def load_settings(
+    path: str | PathLike[str], overrides: Mapping[str, Any] | str | PathLike[str] | None = None
+) -> FileSettings:
+    """Read settings from a file; pass the result as ``settings=`` of the node.
+
+    The values win over those given to the node by name, so that a deployment is changed without
+    touching its code.
+
+    Args:
+        path: a file that ends in .yaml, .yml, .toml or .json and holds a mapping of values of
+            `CompactionSettings`. An empty file holds none.
+        overrides: values that win over the file's, or the path of a second file with such. Merged
+            recursively, so that one value within a rule can be changed alone.
+
+    Returns:
+        A dict of the values, checked one by one; values that are not in the file are not in it.
+
+    Raises:
+        ConfigurationError: the file cannot be read or parsed, a key is no setting, or a value is
+            wrong. The message names the file.
+    """
+    values, source = _read(Path(path)), str(path)
+    if isinstance(overrides, str | PathLike):
+        values = merge_settings(values, _read(Path(overrides)))
+        source = f"{source} and {overrides}"
+    elif overrides is not None:
+        values = merge_settings(values, overrides)
+        source = f"{source} and overrides"
+    with of_file(source):
+        CompactionSettings.of(values)
+    return FileSettings(values, source)
+
+
+@contextmanager
+def of_file(source: str) -> Iterator[None]:
+    """Have a `ConfigurationError` that is raised within name the file.
+
+    Raises:
+        ConfigurationError: the same one, with the file in front.
+    """
+    try:
+        yield
+    except ConfigurationError as error:
+        raise ConfigurationError(f"Settings file {source}: {error}") from error
+
+
+def _read(path: Path) -> dict[str, Any]:
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise ConfigurationError(
+            f"Settings file {path}: its name has to end in {', '.join(_READERS)}, so that its "
+            "format is known."
+        )
+    try:
+        values = reader(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigurationError(
+            f"Settings file {path} cannot be read: {error.strerror or error}. A relative path is "
+            f"taken from the working directory, {Path.cwd()}."
+        ) from error
+    except (ValueError, yaml.YAMLError) as error:  # every parser's own error, and bad UTF-8
+        raise ConfigurationError(f"Settings file {path} cannot be parsed: {error}") from error
+    if values is None:
+        return {}
+    if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
+        raise ConfigurationError(
+            f"Settings file {path}: it has to hold a mapping of settings, such as "
+            "'trigger: [fraction, 0.8]', one to a line."
+        )
+    return values

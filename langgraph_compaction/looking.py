@@ -1,0 +1,209 @@
+"""What a node tells of a thread without changing anything: its size, and what a visit would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from langgraph_compaction.engine.visit import Visit
+from langgraph_compaction.plan.boundaries import SEGMENT_FRAME, safe_cuts
+from langgraph_compaction.plan.counting import TokenCounter
+from langgraph_compaction.plan.decision import Action, Decision, Need
+from langgraph_compaction.plan.triggers import Kind, measured_value, threshold
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """The size of the view that the agent would be called with now.
+
+    Attributes:
+        tokens: tokens of the call: ``counted`` and ``overhead`` together.
+        counted: tokens of the view's messages, as the counter has them.
+        overhead: tokens beside them. Without a provider's report: ``overhead_tokens``, tools and
+            system prompt. With one: what it reported beyond the count, negative if it was less.
+        reported: input tokens that the provider reported for the newest call under the present
+            view; None where there is no such report, or it is not used.
+        window: tokens of the context window, None where unknown.
+        hard: tokens that a view may have, None where the window is unknown.
+        trigger: fewest tokens at which the trigger can fire, None where it looks at no tokens.
+        messages: messages in the view.
+        steps: AI messages since the last fold.
+        counter: how tokens were counted, for example "tiktoken:o200k_base".
+        exact: whether that is a tokenizer rather than an estimate.
+    """
+
+    tokens: int
+    counted: int
+    overhead: int
+    reported: int | None
+    window: int | None
+    hard: int | None
+    trigger: int | None
+    messages: int
+    steps: int
+    counter: str
+    exact: bool
+
+    @property
+    def utilisation(self) -> float | None:
+        """``tokens`` as a share of the window; None where the window is unknown."""
+        return None if self.window is None else self.tokens / self.window
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One condition of the trigger.
+
+    Attributes:
+        kind: what is measured: "fraction" and "tokens" (both in tokens), "messages" or "steps".
+        measured: its present value, in that unit.
+        threshold: the value from which it counts as reached, in that unit.
+    """
+
+    kind: Kind
+    measured: int
+    threshold: float
+
+    @property
+    def reached(self) -> bool:
+        """Whether the condition holds."""
+        return self.measured >= self.threshold
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a visit would do now, and why. ``str()`` of it is a text for people.
+
+    Attributes:
+        need: "none", "asked" (on request), "soft" (the trigger fired) or "hard" (the view exceeds
+            the hard limit).
+        action: "none", "fold", "skip" (nothing is worth folding) or "clip".
+        reason: one sentence about the action.
+        measurement: the sizes.
+        trigger: the trigger's arithmetic: any of these, each all of its conditions; empty: off.
+        cuts: positions in the thread's messages before which a span may end.
+        span: first and last position of the span to fold, both inclusive; None: nothing to fold.
+        span_tokens: tokens of the messages in it that would be folded.
+        kept: positions within the span of messages that stay visible.
+        tokens_after: tokens of the call after the fold, at most; None: nothing to fold.
+        target: tokens that a fold has to come down to, None: no target.
+        cooling: why the summarisers are left alone for now, None where they are not.
+        problems: settings of thread and run that cannot be used, one line each.
+    """
+
+    need: Need
+    action: Action
+    reason: str
+    measurement: Measurement
+    trigger: tuple[tuple[Check, ...], ...]
+    cuts: tuple[int, ...]
+    span: tuple[int, int] | None
+    span_tokens: int
+    kept: tuple[int, ...]
+    tokens_after: int | None
+    target: int | None
+    cooling: str | None
+    problems: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+def measured(decision: Decision, counter: TokenCounter) -> Measurement:
+    """What a decision measured.
+
+    Args:
+        decision: the outcome of looking at a thread.
+        counter: what counted.
+    """
+    policy, usage, report = decision.policy, decision.usage, decision.calibration
+    return Measurement(
+        tokens=usage.tokens,
+        counted=usage.tokens - policy.overhead,
+        overhead=policy.overhead,
+        reported=None if report is None else report.reported,
+        window=policy.window,
+        hard=policy.hard,
+        trigger=policy.soft,
+        messages=usage.messages,
+        steps=usage.steps,
+        counter=counter.name,
+        exact=counter.exact,
+    )
+
+
+def explained(visit: Visit, decision: Decision, counter: TokenCounter) -> Explanation:
+    """A decision in words and numbers.
+
+    Args:
+        visit: what was looked at.
+        decision: the outcome.
+        counter: what counted.
+    """
+    policy, usage = decision.policy, decision.usage
+    anchor, span = decision.layout.anchor, decision.span
+    start = anchor.position_of(anchor.boundary)
+    after = None
+    if span is not None:
+        added = policy.segment_cap(span.tokens) + SEGMENT_FRAME
+        after = usage.tokens - span.tokens + added
+    return Explanation(
+        need=decision.need,
+        action=decision.action,
+        reason=decision.reason,
+        measurement=measured(decision, counter),
+        trigger=tuple(
+            tuple(
+                Check(one.kind, measured_value(usage, one), threshold(one, policy.window))
+                for one in clause
+            )
+            for clause in policy.clauses
+        ),
+        cuts=tuple(map(anchor.position_of, safe_cuts(visit.messages, decision.layout, policy))),
+        span=None if span is None else (start, anchor.position_of(span.stop - 1)),
+        span_tokens=0 if span is None else span.tokens,
+        kept=() if span is None else _kept(span.kept, decision),
+        tokens_after=after,
+        target=policy.target,
+        cooling=None if decision.cooling is None else decision.cooling.reason,
+        problems=tuple(visit.problems),
+    )
+
+
+def _kept(kept: tuple[int, ...], decision: Decision) -> tuple[int, ...]:
+    anchor = decision.layout.anchor
+    return tuple(anchor.position_of(index) for index in kept if index >= anchor.boundary)
+
+
+def _lines(told: Explanation) -> Iterator[str]:
+    size = told.measurement
+    yield f"{told.action} (need: {told.need}). {told.reason}"
+    share = "" if size.utilisation is None else f", {size.utilisation:.0%} of the window"
+    source = "" if size.reported is None else f" by the provider's report of {size.reported}"
+    yield (
+        f"The call has {size.tokens} tokens{share}: {size.counted} counted by {size.counter}, "
+        f"{size.overhead:+} beside the messages{source}."
+    )
+    if size.hard is not None:
+        yield f"Hard limit: {size.hard} tokens."
+    if not told.trigger:
+        yield "The trigger is off."
+    for clause in told.trigger:
+        yield "Trigger: " + " and ".join(
+            f"{one.kind} {one.measured} of {one.threshold:g}{' (reached)' if one.reached else ''}"
+            for one in clause
+        )
+    if told.span is not None:
+        first, last = told.span
+        target = "" if told.target is None else f" (target: {told.target})"
+        yield (
+            f"Messages {first} to {last} would be folded: {told.span_tokens} tokens. The call "
+            f"would have at most {told.tokens_after}{target}."
+        )
+        if told.kept:
+            yield f"Of these stay: {', '.join(map(str, told.kept))}."
+    else:
+        yield f"A span may end before {', '.join(map(str, told.cuts)) or 'no message'}."
+    if told.cooling is not None and told.cooling != told.reason:
+        yield told.cooling
+    yield from told.problems

@@ -1,0 +1,176 @@
+"""The clock of one visit: how long an attempt may take, and what becomes of one that takes longer.
+
+An asynchronous attempt is cancelled. A synchronous one runs in a thread of its own, which Python
+cannot stop: it is abandoned, and the visit asks nobody else, so that calls never pile up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from concurrent.futures import Future, wait
+from contextlib import suppress
+from contextvars import copy_context
+from threading import Thread
+from time import monotonic
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+
+from langgraph_compaction.digest.verifying import Reply
+from langgraph_compaction.engine.effects import SummaryRequest
+from langgraph_compaction.run.tiers import Tier
+
+GRACE = 2.0
+"""Seconds that an attempt gets to come back after its time is up. What it brings still counts."""
+MOST_ABANDONED = 4
+"""Abandoned calls of one tier that may still be under way before it is not asked any more: a
+server that never answers would collect a thread with every visit of every conversation."""
+
+
+class AttemptTimeoutError(TimeoutError):
+    """A summary call did not come back in time, or there was no time left for it.
+
+    Attributes:
+        ends_visit: whether this visit must not ask anybody else.
+    """
+
+    def __init__(self, message: str, *, ends_visit: bool) -> None:
+        super().__init__(message)
+        self.ends_visit = ends_visit
+
+
+class Attempts:
+    """Makes the calls of one visit within its time.
+
+    Args:
+        timeout: seconds for all calls together, None: no limit.
+    """
+
+    def __init__(self, timeout: float | None) -> None:
+        self._timeout = timeout
+        self._started = monotonic()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the visit began."""
+        return monotonic() - self._started
+
+    def call(self, tier: Tier, request: SummaryRequest, config: RunnableConfig) -> Reply:
+        """Call a tier, and wait for it no longer than it may take.
+
+        Raises:
+            AttemptTimeoutError: it took longer, or there is no time left.
+            BaseException: whatever the tier raised.
+        """
+        seconds = self._seconds(tier)
+        if seconds is None:
+            return tier.call(request, config)
+        future = _in_thread(tier, request, config)
+        wait([future], seconds + GRACE)
+        return self._result(tier, future, seconds)
+
+    async def acall(self, tier: Tier, request: SummaryRequest, config: RunnableConfig) -> Reply:
+        """Call a tier asynchronously; see `call`."""
+        seconds = self._seconds(tier)
+        if seconds is None:
+            return await tier.acall(request, config)
+        if tier.awaits:
+            return await self._awaited(tier.acall(request, config), seconds)
+        future = _in_thread(tier, request, config)
+        await _finished(future, seconds + GRACE)
+        return self._result(tier, future, seconds)
+
+    def _seconds(self, tier: Tier) -> float | None:
+        """Seconds that the next attempt may take, None: as long as it takes."""
+        if tier.local:
+            return None
+        tier.abandoned[:] = [future for future in tier.abandoned if not future.done()]
+        if len(tier.abandoned) >= MOST_ABANDONED:
+            raise AttemptTimeoutError(
+                f"not asked, because {len(tier.abandoned)} earlier calls have not come back yet",
+                ends_visit=False,
+            )
+        limits = [limit for limit in (tier.timeout, self._left()) if limit is not None]
+        return min(limits, default=None)
+
+    def _left(self) -> float | None:
+        if self._timeout is None:
+            return None
+        left = self._timeout - self.elapsed
+        if left <= 0:
+            raise AttemptTimeoutError(
+                f"not asked, because the {self._timeout:g} seconds of the visit are over",
+                ends_visit=True,
+            )
+        return left
+
+    def _result(self, tier: Tier, future: Future[Reply], seconds: float) -> Reply:
+        if future.done():
+            return future.result()
+        tier.abandoned.append(future)
+        raise self._late(seconds, ends_visit=True)
+
+    def _late(self, seconds: float, *, ends_visit: bool) -> AttemptTimeoutError:
+        over = self._timeout is not None and self.elapsed >= self._timeout
+        return AttemptTimeoutError(
+            f"no answer within {seconds:.3g} seconds", ends_visit=ends_visit or over
+        )
+
+    async def _awaited(self, call: Coroutine[Any, Any, Reply], seconds: float) -> Reply:
+        # A task of its own: what swallows its cancellation must not hold up the run.
+        task = asyncio.ensure_future(call)
+        task.add_done_callback(_retrieved)
+        try:
+            await asyncio.wait({task}, timeout=seconds)
+        except asyncio.CancelledError:
+            await _cancelled(task)
+            raise
+        if task.done():
+            if task.cancelled():
+                raise RuntimeError("the call cancelled itself")
+            return task.result()
+        await _cancelled(task)
+        raise self._late(seconds, ends_visit=not task.done())
+
+
+def _in_thread(tier: Tier, request: SummaryRequest, config: RunnableConfig) -> Future[Reply]:
+    """Start the call in a daemon thread: one that hangs must not keep the process from ending."""
+    future: Future[Reply] = Future()
+    context = copy_context()  # of tracing, and of the run that the config belongs to
+
+    def run() -> None:
+        try:
+            reply = context.run(tier.call, request, config)
+        except BaseException as error:  # noqa: BLE001  # raised where the future is asked
+            future.set_exception(error)
+        else:
+            future.set_result(reply)
+
+    Thread(target=run, name=f"summary by {tier.info.name}", daemon=True).start()
+    return future
+
+
+async def _finished(future: Future[Reply], seconds: float) -> None:
+    """Wait for a thread without holding up the event loop."""
+    loop, event = asyncio.get_running_loop(), asyncio.Event()
+
+    def tell(_: Future[Reply]) -> None:
+        with suppress(RuntimeError):  # the loop was closed meanwhile
+            loop.call_soon_threadsafe(event.set)
+
+    future.add_done_callback(tell)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+
+
+async def _cancelled(task: asyncio.Future[Reply]) -> None:
+    task.cancel()
+    await asyncio.wait({task}, timeout=GRACE)
+
+
+def _retrieved(task: asyncio.Future[Reply]) -> None:
+    """Look at the outcome of a task that may have been given up: asyncio complains otherwise."""
+    if not task.cancelled():
+        task.exception()

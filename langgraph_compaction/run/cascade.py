@@ -1,0 +1,88 @@
+"""The cascade: which summarisers are tried, in which order, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.load import dumpd
+
+from langgraph_compaction.digest.extractive import ExtractiveSummarizer
+from langgraph_compaction.errors import ConfigurationError
+from langgraph_compaction.run.options import bound_model
+from langgraph_compaction.run.tiers import ModelTier, Tier, tier_of
+
+_TOOLS = ("tools", "tool_choice", "functions", "function_call", "parallel_tool_calls")
+
+
+def tiers_of(
+    model: Any,
+    *,
+    agent_model: Any = None,
+    agent_window: int | None = None,
+    count: Callable[[str], int],
+) -> list[Tier]:
+    """The cascade from what a user passed: each model once, the agent's own last.
+
+    The agent's own is not added where an `ExtractiveSummarizer` is listed: that one always
+    answers, and says that no other model is wanted.
+
+    Args:
+        model: one summariser or a list of them, see `ModelTier`.
+        agent_model: the agent's own model or its name, None where it was not named.
+        agent_window: tokens of its window, None where unknown.
+        count: tokens of a text.
+
+    Raises:
+        ConfigurationError: something in it is no summariser, or there is nothing in it.
+    """
+    listed = list(model) if isinstance(model, list | tuple) else [model]
+    if not listed:
+        raise ConfigurationError(
+            "model: the list of summarisers is empty. Name a chat model, or pass "
+            "ExtractiveSummarizer() to do without one."
+        )
+    specs = [one if isinstance(one, ModelTier) else ModelTier(one) for one in listed]
+    own = _without_tools(agent_model)
+    writes = isinstance(own, str) or isinstance(bound_model(own)[0], BaseChatModel)
+    if writes and not any(isinstance(spec.model, ExtractiveSummarizer) for spec in specs):
+        specs.append(ModelTier(own, window=agent_window))
+    found: list[ModelTier] = []
+    for spec in specs:
+        if not any(_same(spec.model, other.model) for other in found):
+            found.append(spec)
+    return [tier_of(spec, count) for spec in found]
+
+
+def _without_tools(model: Any) -> Any:
+    """A model as it writes text: the agent's own may have tools bound to it."""
+    chat, bound = bound_model(model)
+    if not any(name in bound for name in _TOOLS):
+        return model
+    rest = {name: value for name, value in bound.items() if name not in _TOOLS}
+    return chat.bind(**rest) if rest else chat
+
+
+def _same(one: Any, other: Any) -> bool:
+    if one is other:
+        return True
+    if isinstance(one, str) and isinstance(other, str):
+        return one.strip() == other.strip()
+    if isinstance(other, str):
+        return _is_named(one, other.strip())
+    if isinstance(one, str):
+        return _is_named(other, one.strip())
+    # Two objects of one configuration are one model; their clients are never equal.
+    return (
+        isinstance(one, BaseChatModel)
+        and type(one) is type(other)
+        and bool(dumpd(one) == dumpd(other))
+    )
+
+
+def _is_named(model: Any, name: str) -> bool:
+    """Whether a model is what a bare name stands for: OpenAI's, at its own address."""
+    from langchain_openai import ChatOpenAI
+
+    return type(model) is ChatOpenAI and model.model_name == name and model.openai_api_base is None

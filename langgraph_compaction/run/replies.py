@@ -1,0 +1,43 @@
+"""What a summariser returned, reduced to what verification looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from langgraph_compaction.digest.verifying import Reply
+from langgraph_compaction.view.blocks import visible_text
+
+
+def reply_of(result: Any) -> Reply:
+    """Text blocks, finish reason and calls of what a summariser returned; None is an empty text.
+
+    Raises:
+        TypeError: the result is neither text nor a message.
+    """
+    if isinstance(result, str) or result is None:
+        return Reply(result or "")
+    if not isinstance(result, BaseMessage):
+        raise TypeError(f"a summariser returned {type(result).__name__}, not text or a message")
+    if isinstance(result.content, str):
+        text = result.content
+    else:
+        blocks = [visible_text(block) for block in result.content]
+        text = "\n".join(block for block in blocks if block)
+    called = isinstance(result, AIMessage) and bool(result.tool_calls or result.invalid_tool_calls)
+    return Reply(text, _finish_reason(result.response_metadata), called)
+
+
+def _finish_reason(metadata: Mapping[str, Any]) -> str | None:
+    """Chat Completions and Gemini: finish_reason; Anthropic: stop_reason; Ollama: done_reason.
+
+    OpenAI's Responses API says ``status: incomplete`` instead.
+    """
+    if metadata.get("status") == "incomplete":
+        return "incomplete"
+    for key in ("finish_reason", "stop_reason", "done_reason"):
+        if isinstance(metadata.get(key), str):
+            return str(metadata[key])
+    return None
