@@ -15,7 +15,13 @@ from typing_extensions import TypedDict, override
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.node import CompactionNode
 from langgraph_compaction.record import CompactionRecord
-from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, merge_compaction
+from langgraph_compaction.state import (
+    COMPACTION_KEY,
+    MESSAGES_KEY,
+    SETTINGS_KEY,
+    merge_compaction,
+    merge_settings,
+)
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
@@ -31,7 +37,7 @@ __all__ = ["CompactionAgentState", "CompactionMiddleware"]
 
 
 class CompactionAgentState(AgentState[Any]):
-    """The agent's state with the compaction record.
+    """The agent's state with the compaction record and the thread's own settings.
 
     The record is part of the agent's input and output, and optional in both: a caller without a
     checkpointer hands back what ``invoke`` returned, and where the agent is a node of a larger
@@ -39,6 +45,7 @@ class CompactionAgentState(AgentState[Any]):
     """
 
     compaction: NotRequired[Annotated[CompactionRecord, merge_compaction]]
+    compaction_settings: NotRequired[Annotated[dict[str, Any], merge_settings]]
 
 
 class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, ResponseT]):
@@ -50,8 +57,9 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
     request, the view is made of what those before this one in the list leave; those after it see
     the view.
 
-    What the agent sends beside the messages (its system prompt, tool schemas) is not known in the
-    step that folds: state its size as ``overhead_tokens``.
+    What the agent sends beside the messages (its system prompt, tool schemas) is known from the
+    provider's report of the newest call; for the time before it pass ``tools`` and
+    ``system_prompt`` here, too.
 
     Example:
         >>> from langchain.agents import create_agent
@@ -61,7 +69,7 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
     Args:
         model: writes the digests, as for `CompactionNode`.
         options: everything else that `CompactionNode` takes: ``agent_model``, ``settings``,
-            ``token_counter``, ``compaction_key``, values of `CompactionSettings` by name, and
+            ``token_counter``, ``tools``, ``hook``, ``compaction_key``, values of `CompactionSettings` by name, and
             ``name``, the middleware's name in the agent's graph (default: the class's).
 
     Attributes:
@@ -81,8 +89,9 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
                 f"messages_key: {self.node.messages_key!r} cannot be used with create_agent, which "
                 f"keeps its messages under {MESSAGES_KEY!r}. Leave messages_key out."
             )
-        if self.node.compaction_key != COMPACTION_KEY:
-            self.state_schema = _state_schema(self.node.compaction_key)
+        keys = self.node.compaction_key, self.node.settings_key
+        if keys != (COMPACTION_KEY, SETTINGS_KEY):
+            self.state_schema = _state_schema(*keys)
 
     @property
     @override
@@ -129,8 +138,11 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         return request.override(messages=cast("list[Any]", view))
 
 
-def _state_schema(key: str) -> type[CompactionAgentState]:
-    """The record under another name; `create_agent` adds the rest of the agent's state."""
-    record = NotRequired[Annotated[CompactionRecord, merge_compaction]]
-    schema = TypedDict("CompactionAgentState", {key: record})  # type: ignore[misc]  # not literal
+def _state_schema(compaction_key: str, settings_key: str) -> type[CompactionAgentState]:
+    """The channels under other names; `create_agent` adds the rest of the agent's state."""
+    channels = {
+        compaction_key: NotRequired[Annotated[CompactionRecord, merge_compaction]],
+        settings_key: NotRequired[Annotated[dict[str, Any], merge_settings]],
+    }
+    schema = TypedDict("CompactionAgentState", channels)  # type: ignore[misc]  # not literal
     return cast("type[CompactionAgentState]", schema)

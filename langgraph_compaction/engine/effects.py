@@ -16,10 +16,12 @@ class TierInfo:
     Attributes:
         name: as segments and events name it.
         window: tokens of its context window, None where unknown or without limit.
+        local: whether it needs no waiting for: no network, no model.
     """
 
     name: str
     window: int | None
+    local: bool = False
 
 
 class Described(Protocol):

@@ -46,7 +46,7 @@ class Writer:
         calls: calls made so far in this visit.
         failures: one line for each call that brought no acceptable text.
         hopeless: numbers of the tiers that would fail again, whatever they are asked.
-        ended: whether nobody may be asked any more.
+        ended: whether no tier may be asked any more, but for those that need no waiting for.
         learned: tokens of transcript and context that a tier can read at most, by its number,
             where a call overflowed its window although less was expected.
         exhausted: whether all tiers failed for some source.
@@ -72,9 +72,7 @@ class Writer:
             The text and the name of the tier that wrote it, or None where all tiers failed.
         """
         for number in range(len(self.tiers)):
-            if self.ended:
-                break
-            if number in self.hopeless:
+            if number in self.hopeless or (self.ended and not self.tiers[number].local):
                 continue
             text = yield from self._ask(number, source)
             if text is not None:

@@ -1,7 +1,7 @@
 """The clock of one visit: how long an attempt may take, and what becomes of one that takes longer.
 
 An asynchronous attempt is cancelled. A synchronous one runs in a thread of its own, which Python
-cannot stop: it is abandoned, and the visit asks nobody else, so that calls never pile up.
+cannot stop: it is abandoned, and the visit asks no other model, so that calls never pile up.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class AttemptTimeoutError(TimeoutError):
     """A summary call did not come back in time, or there was no time left for it.
 
     Attributes:
-        ends_visit: whether this visit must not ask anybody else.
+        ends_visit: whether this visit must not ask any other model.
     """
 
     def __init__(self, message: str, *, ends_visit: bool) -> None:
@@ -83,7 +83,7 @@ class Attempts:
 
     def _seconds(self, tier: Tier) -> float | None:
         """Seconds that the next attempt may take, None: as long as it takes."""
-        if tier.local:
+        if tier.info.local:
             return None
         tier.abandoned[:] = [future for future in tier.abandoned if not future.done()]
         if len(tier.abandoned) >= MOST_ABANDONED:

@@ -82,11 +82,9 @@ class Tier(Described, Protocol):
     """One way to have a digest written, synchronously and asynchronously.
 
     Attributes:
-        local: whether it needs no waiting for: no network, no model.
         abandoned: calls that did not come back in time and may still be under way.
     """
 
-    local: bool
     abandoned: list[Future[Reply]]
 
     @property
@@ -154,8 +152,6 @@ def _awaits(model: Runnable[Any, Any]) -> bool:
 
 
 class _RunnableTier:
-    local = False
-
     def __init__(self, model: Runnable[Any, Any], spec: ModelTier) -> None:
         self._model = model
         self._spec = spec
@@ -216,8 +212,6 @@ class _RunnableTier:
 class _NamedTier:
     """A model that is built when it is first needed: no client and no key at construction."""
 
-    local = False
-
     def __init__(self, name: str, spec: ModelTier) -> None:
         self._name = name
         self._spec = spec
@@ -253,13 +247,12 @@ class _NamedTier:
 
 class _ExtractiveTier:
     timeout = None
-    local = True
     awaits = True
 
     def __init__(self, summarizer: ExtractiveSummarizer, count: Callable[[str], int]) -> None:
         self._summarizer = summarizer
         self._count = count
-        self.info = TierInfo("extractive", None)
+        self.info = TierInfo("extractive", None, local=True)
         self.abandoned: list[Future[Reply]] = []
 
     def call(self, request: SummaryRequest, _: RunnableConfig) -> Reply:
