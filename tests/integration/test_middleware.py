@@ -139,7 +139,7 @@ def test_a_caller_gets_the_record_and_need_not_know_it() -> None:
     assert setup.agent.get_input_jsonschema()["required"] == ["messages"]
     assert setup.run(1, 2)["compaction"] == {}
     state = setup.run(1, 20)
-    assert set(state) == {"messages", "compaction"}
+    assert set(state) == {"messages", "compaction", "compaction_settings"}
     assert state["compaction"]["segments"]
 
 
@@ -211,7 +211,7 @@ def test_as_a_node_of_a_graph_without_the_channel_it_still_works() -> None:
 def test_the_record_may_have_another_name() -> None:
     setup = Setup(options={"compaction_key": "memory"}, checkpointer=InMemorySaver())
     state = setup.run(1, 30, THREAD)
-    assert set(state) == {"messages", "memory"}
+    assert set(state) == {"messages", "memory", "compaction_settings"}
     assert state["memory"]["segments"]
     assert_folded_once(setup.summaries.folded)
     assert shows_digest(setup.model.calls[-1])

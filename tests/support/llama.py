@@ -78,8 +78,7 @@ class LlamaServer:
     def template(self, messages: Sequence[BaseMessage | dict[str, Any]]) -> str:
         """The prompt that the model's chat template makes of messages; it shows no tool calls."""
         body = {"messages": convert_to_openai_messages(messages)}
-        prompt: str = self._ask("POST", "/apply-template", body)["prompt"]
-        return prompt
+        return str(self._ask("POST", "/apply-template", body)["prompt"])
 
     def _start(self, log: IO[str]) -> str:
         """Start the process, wait until it serves, and return its address."""

@@ -1,0 +1,196 @@
+"""The provider's report of the newest call corrects the count, and only while it holds."""
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+
+from langgraph_compaction import CompactionNode, Measurement, edit_digest, restore
+from tests.support.replay import good_summary
+
+TEXT = "It was opened, cleaned, closed and run for an hour without a fault. " * 6
+
+
+def usage(tokens: int, **details: int) -> dict[str, Any]:
+    return {
+        "input_tokens": tokens,
+        "output_tokens": 10,
+        "total_tokens": tokens + 10,
+        "input_token_details": details,
+    }
+
+
+def node(**options: Any) -> CompactionNode:
+    values: dict[str, Any] = {"context_window": 50_000, "token_counter": "estimate"}
+    return CompactionNode(good_summary, **{**values, **options})
+
+
+def measured(messages: list[BaseMessage], record: Any = None, **options: Any) -> Measurement:
+    return node(**options).measure({"messages": messages, "compaction": record or {}})
+
+
+def counted(messages: list[BaseMessage]) -> int:
+    return measured(messages, calibrate=False).tokens
+
+
+BEFORE: list[BaseMessage] = [HumanMessage("Check the pumps." + TEXT, id="h")]
+AFTER: list[BaseMessage] = [HumanMessage("And the valves?" + TEXT, id="h2")]
+
+
+def reply(reported: dict[str, Any] | None, **more: Any) -> AIMessage:
+    return AIMessage("They run.", id="a", usage_metadata=reported, **more)  # type: ignore[arg-type]
+
+
+def test_what_was_reported_counts_and_what_came_after_it_is_added() -> None:
+    messages = [*BEFORE, reply(usage(3_000)), *AFTER]
+    found = measured(messages)
+    assert found.tokens == 3_000 + counted(messages[1:])
+    assert found.counted == counted(messages)
+    assert found.overhead == 3_000 - counted(BEFORE)
+    assert found.reported == 3_000
+    assert found.tokens == found.counted + found.overhead
+
+
+def test_the_newest_report_counts() -> None:
+    messages = [*BEFORE, reply(usage(900)), *AFTER, AIMessage("Yes.", usage_metadata=usage(3_000))]  # type: ignore[arg-type]
+    assert measured(messages).reported == 3_000
+
+
+def test_a_report_replaces_what_was_given_by_hand() -> None:
+    messages = [*BEFORE, reply(usage(3_000))]
+    assert measured(messages, overhead_tokens=700).overhead == 3_000 - counted(BEFORE)
+    assert measured(BEFORE, overhead_tokens=700).overhead == 700
+
+
+def test_streaming_without_usage_leaves_the_count() -> None:
+    for message in (reply(None), AIMessageChunk("They run.", id="a")):
+        found = measured([*BEFORE, message, *AFTER])
+        assert found.reported is None
+        assert found.tokens == counted([*BEFORE, message, *AFTER])
+
+
+def test_an_older_report_counts_where_the_newest_call_has_none() -> None:
+    messages = [*BEFORE, reply(usage(3_000)), *AFTER, AIMessage("Yes.", id="b")]
+    assert measured(messages).reported == 3_000
+
+
+@pytest.mark.parametrize(
+    ("reported", "details", "total"),
+    [
+        (3_000, {"cache_read": 2_000}, 3_000),  # LangChain's way: included
+        (3_000, {"cache_read": 1_000, "cache_creation": 500}, 3_000),
+        (100, {"cache_read": 2_900}, 3_000),  # Anthropic's own way: beside
+        (100, {"cache_read": 2_000, "cache_creation": 900}, 3_000),
+    ],
+)
+def test_cached_tokens_are_input(reported: int, details: dict[str, int], total: int) -> None:
+    assert measured([*BEFORE, reply(usage(reported, **details))]).reported == total
+
+
+@pytest.mark.parametrize("tokens", [0, 1, 20])
+def test_a_report_that_cannot_be_true_is_not_believed(tokens: int) -> None:
+    messages = [*BEFORE, reply(usage(tokens))]
+    assert measured(messages).tokens == counted(messages)
+
+
+def test_fewer_tokens_than_counted_are_believed_down_to_half() -> None:
+    messages = [*BEFORE, reply(usage(counted(BEFORE) - 20))]
+    assert measured(messages).tokens == counted(messages) - 20
+
+
+@pytest.mark.parametrize("kind", ["server_tool_use", "web_search_call"])
+def test_a_call_in_which_the_provider_called_itself_is_a_sum(kind: str) -> None:
+    message = AIMessage(
+        [{"type": kind, "id": "s", "name": "web_search"}, {"type": "text", "text": "Found."}],
+        usage_metadata=usage(3_000),  # type: ignore[arg-type]
+    )
+    assert measured([*BEFORE, message]).reported is None
+
+
+def test_calls_of_the_client_are_no_sum() -> None:
+    call = {"name": "look", "args": {}, "id": "c"}
+    content: list[Any] = [{"type": "tool_use", "id": "c", "name": "look", "input": {}}]
+    message = AIMessage(content, tool_calls=[call], usage_metadata=usage(3_000))  # type: ignore[arg-type,list-item]
+    assert measured([*BEFORE, message, ToolMessage("ok", tool_call_id="c")]).reported == 3_000
+
+
+@pytest.mark.parametrize("counter", ["approximate", "chars/4+400", len])
+def test_a_counter_of_other_units_is_not_mixed_with_reports(counter: Any) -> None:
+    messages = [*BEFORE, reply(usage(3_000))]
+    assert measured(messages, token_counter=counter).reported is None
+    assert measured(messages, token_counter=counter, calibrate=True).reported == 3_000
+
+
+def test_the_system_message_of_the_state_is_counted_once() -> None:
+    messages = [SystemMessage("You inspect pumps. " + TEXT, id="s"), *BEFORE, reply(usage(3_000))]
+    found = measured(messages)
+    assert found.tokens == 3_000 + counted(messages[-1:])
+
+
+# ---- after the view changed
+
+
+def long_thread(tokens: int = 9_000) -> list[BaseMessage]:
+    return [
+        HumanMessage("Check the pumps.", id="h"),
+        *(
+            AIMessage(f"Pump {n}. {TEXT}", id=f"a{n}", usage_metadata=usage(tokens + n))  # type: ignore[arg-type]
+            for n in range(20)
+        ),
+    ]
+
+
+def test_a_report_fires_the_trigger_once_and_none_from_before_the_fold() -> None:
+    compact = node(trigger=("tokens", 8_000), keep=("tokens", 500))
+    state: dict[str, Any] = {"messages": long_thread(), "compaction": {}}
+    assert compact.measure(state).reported == 9_019
+    state.update(compact.invoke(state))
+    assert len(state["compaction"]["segments"]) == 1
+    found = compact.measure(state)
+    assert found.reported is None, "a report from before the fold says nothing of this view"
+    assert compact.invoke(state) == {}
+    state["messages"] = [*state["messages"], AIMessage("Ok.", id="n", usage_metadata=usage(7_000))]  # type: ignore[arg-type]
+    assert compact.measure(state).reported == 7_000
+
+
+def test_a_fold_comes_down_by_what_was_reported() -> None:
+    # 6,000 tokens beside the messages: without the report the view would be within its target.
+    events: list[dict[str, Any]] = []
+    compact = node(
+        trigger=("tokens", 8_000), keep=("tokens", 500), target=7_000, hook=events.append
+    )
+    messages = long_thread(8_500)
+    compact.invoke({"messages": messages, "compaction": {}})
+    done = events[-1]
+    assert done["tokens_before"] > 8_500
+    beside = 8_519 - counted(messages[:-1])
+    assert done["tokens_after"] > beside
+
+
+@pytest.mark.parametrize("change", ["edit", "restore"])
+def test_a_change_by_hand_ends_what_was_reported_before(change: str) -> None:
+    compact = node(trigger=("tokens", 8_000), keep=("tokens", 500))
+    state: dict[str, Any] = {"messages": long_thread(), "compaction": {}}
+    state.update(compact.invoke(state))
+    state["messages"] = [*state["messages"], AIMessage("Ok.", id="n", usage_metadata=usage(7_000))]  # type: ignore[arg-type]
+    assert compact.measure(state).reported == 7_000
+    state.update(edit_digest(state, "Short.") if change == "edit" else restore(state))
+    assert compact.measure(state).reported is None
+
+
+def test_a_clip_ends_what_was_reported_before() -> None:
+    compact = node(context_window=2_000, trigger=("tokens", 1_500), min_fold_tokens=1)
+    messages: list[BaseMessage] = [HumanMessage(TEXT * 30, id="h"), reply(usage(2_600))]
+    state: dict[str, Any] = {"messages": messages, "compaction": {}}
+    assert compact.measure(state).reported == 2_600
+    state.update(compact.invoke(state))
+    assert "length_at_change" in state["compaction"]
+    assert compact.measure(state).reported is None
+    assert compact.measure(state).tokens <= 1_800
