@@ -58,7 +58,7 @@ class Levels:
         given = [
             (level, values)
             for level, values in (("thread", thread), ("run", run))
-            if values and list(values) != [REQUEST_KEY]
+            if values and not _only_request(values)
         ]
         if not given:
             return self._base
@@ -95,6 +95,10 @@ class Levels:
                 else:
                     settings = candidate
         return Resolution(resolved(settings, **self._limits), tuple(problems))
+
+
+def _only_request(values: Any) -> bool:
+    return isinstance(values, Mapping) and list(values) == [REQUEST_KEY]
 
 
 def own_values(values: Any, node: str) -> Iterator[tuple[str, Any]]:

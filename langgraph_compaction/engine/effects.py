@@ -65,13 +65,11 @@ class CallFailed:
 
     Attributes:
         error: what it raised.
-        hopeless: whether this tier would fail again, whatever it is asked.
         overflow: whether the prompt exceeded the tier's window.
-        ends_visit: whether no tier may be asked any more at this visit.
+        ends_visit: whether no other model may be asked at this visit.
     """
 
     error: Exception
-    hopeless: bool = False
     overflow: bool = False
     ends_visit: bool = False
 

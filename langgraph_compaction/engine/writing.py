@@ -45,7 +45,8 @@ class Writer:
         instructions: added to the instructions.
         calls: calls made so far in this visit.
         failures: one line for each call that brought no acceptable text.
-        hopeless: numbers of the tiers that would fail again, whatever they are asked.
+        out: numbers of the tiers that raised: they are not asked again at this visit. A client
+            retries by itself, so what reaches us would most likely fail for the next part, too.
         ended: whether no tier may be asked any more, but for those that need no waiting for.
         learned: tokens of transcript and context that a tier can read at most, by its number,
             where a call overflowed its window although less was expected.
@@ -59,7 +60,7 @@ class Writer:
     instructions: str | None
     calls: int = 0
     failures: list[str] = field(default_factory=list)
-    hopeless: set[int] = field(default_factory=set)
+    out: set[int] = field(default_factory=set)
     ended: bool = False
     learned: dict[int, int] = field(default_factory=dict)
     exhausted: bool = False
@@ -72,7 +73,7 @@ class Writer:
             The text and the name of the tier that wrote it, or None where all tiers failed.
         """
         for number in range(len(self.tiers)):
-            if number in self.hopeless or (self.ended and not self.tiers[number].local):
+            if number in self.out or (self.ended and not self.tiers[number].local):
                 continue
             text = yield from self._ask(number, source)
             if text is not None:
@@ -206,11 +207,11 @@ class Writer:
     def _learn(self, number: int, failure: CallFailed, messages: Sequence[BaseMessage]) -> None:
         """What a failed call says about the calls after it."""
         self.ended = self.ended or failure.ends_visit
-        if failure.hopeless:
-            self.hopeless.add(number)
         smaller = self._size(messages[1:]) // 2  # the instructions stay as long as they are
         if failure.overflow and smaller >= LEAST_ROOM:
             self.learned[number] = smaller
+        else:
+            self.out.add(number)
 
 
 def _described(error: Exception) -> str:

@@ -56,6 +56,11 @@ class Attempts:
         """Seconds since the visit began."""
         return monotonic() - self._started
 
+    @property
+    def over(self) -> bool:
+        """Whether the visit's time is up."""
+        return self._timeout is not None and self.elapsed >= self._timeout
+
     def call(self, tier: Tier, request: SummaryRequest, config: RunnableConfig) -> Reply:
         """Call a tier, and wait for it no longer than it may take.
 
@@ -109,13 +114,7 @@ class Attempts:
         if future.done():
             return future.result()
         tier.abandoned.append(future)
-        raise self._late(seconds, ends_visit=True)
-
-    def _late(self, seconds: float, *, ends_visit: bool) -> AttemptTimeoutError:
-        over = self._timeout is not None and self.elapsed >= self._timeout
-        return AttemptTimeoutError(
-            f"no answer within {seconds:.3g} seconds", ends_visit=ends_visit or over
-        )
+        raise _late(seconds, ends_visit=True)
 
     async def _awaited(self, call: Coroutine[Any, Any, Reply], seconds: float) -> Reply:
         # A task of its own: what swallows its cancellation must not hold up the run.
@@ -131,7 +130,11 @@ class Attempts:
                 raise RuntimeError("the call cancelled itself")
             return task.result()
         await _cancelled(task)
-        raise self._late(seconds, ends_visit=not task.done())
+        raise _late(seconds, ends_visit=not task.done())
+
+
+def _late(seconds: float, *, ends_visit: bool) -> AttemptTimeoutError:
+    return AttemptTimeoutError(f"no answer within {seconds:.3g} seconds", ends_visit=ends_visit)
 
 
 def _in_thread(tier: Tier, request: SummaryRequest, config: RunnableConfig) -> Future[Reply]:

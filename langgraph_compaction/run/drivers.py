@@ -12,7 +12,8 @@ from langgraph_compaction.engine import Steps
 from langgraph_compaction.engine.effects import CallFailed, CallModel, Effect
 from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.run.attempts import Attempts, AttemptTimeoutError
-from langgraph_compaction.run.faults import is_overflow, is_programming_error, is_refused
+from langgraph_compaction.run.faults import is_programming_error, is_refused
+from langgraph_compaction.run.overflow import is_overflow
 from langgraph_compaction.run.reporting import Report, summary_config
 from langgraph_compaction.run.tiers import Tier
 
@@ -69,14 +70,11 @@ class Performer:
         """
         if isinstance(error, GraphBubbleUp):  # an interrupt is control flow, not a failed call
             raise error
-        hopeless = is_refused(error) or is_programming_error(error)
-        if hopeless and self.raises:
+        if self.raises and (is_refused(error) or is_programming_error(error)):
             raise error
+        given_up = isinstance(error, AttemptTimeoutError) and error.ends_visit
         return CallFailed(
-            error,
-            hopeless=hopeless,
-            overflow=is_overflow(error),
-            ends_visit=isinstance(error, AttemptTimeoutError) and error.ends_visit,
+            error, overflow=is_overflow(error), ends_visit=given_up or self.attempts.over
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from langchain_core.exceptions import ContextOverflowError
+from types import TracebackType
 
 from langgraph_compaction.errors import ConfigurationError
 
@@ -18,20 +18,12 @@ _PROGRAMMING = (
     NotImplementedError,
     ConfigurationError,
 )
-
-_OVERFLOW_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
-"""OpenAI's code, and the type that llama.cpp's server gives."""
-_OVERFLOW_TEXTS = (
-    "maximum context length",  # OpenAI, vLLM, Together, DeepSeek
-    "context_length_exceeded",
-    "prompt is too long",  # Anthropic
-    "exceeds the maximum number of tokens",  # Gemini
-    "input is too long for requested model",  # Bedrock
-    "exceeds the available context size",  # llama.cpp
-    "exceeds the context window",  # OpenAI's Responses API
-    "too large for model with",  # Mistral
-    "exceeds the model's context",
+_CLIENTS = frozenset(
+    "openai langchain_openai anthropic langchain_anthropic google langchain_google_genai "
+    "httpx httpx2 httpcore requests urllib3 aiohttp pydantic json".split()
 )
+"""Packages in which such an error says that an answer had a shape they did not expect: openai's
+client raises AttributeError where a proxy answers with a page of HTML."""
 
 
 def is_refused(error: BaseException) -> bool:
@@ -41,22 +33,16 @@ def is_refused(error: BaseException) -> bool:
 
 
 def is_programming_error(error: BaseException) -> bool:
-    """Whether the error is of the program or its configuration, not of the network."""
-    return isinstance(error, _PROGRAMMING)
-
-
-def is_overflow(error: BaseException) -> bool:
-    """Whether a provider says that the prompt exceeds its model's window.
-
-    With openai 3 its error is no `ContextOverflowError` of LangChain, and other servers have
-    codes and texts of their own.
-    """
-    if isinstance(error, ContextOverflowError):
-        return True
-    if {getattr(error, "code", None), getattr(error, "type", None)} & _OVERFLOW_CODES:
-        return True
-    try:
-        said = str(error).lower()
-    except Exception:  # noqa: BLE001  # an error that cannot even say what it is
+    """Whether the error is of the program or its configuration, not of network or provider."""
+    if not isinstance(error, _PROGRAMMING):
         return False
-    return any(text in said for text in _OVERFLOW_TEXTS)
+    return isinstance(error, ConfigurationError) or _raised_in(error.__traceback__) not in _CLIENTS
+
+
+def _raised_in(trace: TracebackType | None) -> str:
+    """The top-level package of the frame that raised."""
+    if trace is None:
+        return ""
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0]

@@ -51,7 +51,7 @@ from tests.support.openai_server import (
 )
 
 TIMEOUT = 1.0  # seconds, for a connection and between two reads
-SENTENCE = "Seven words, and\nnot one is lost."
+SENTENCE = " Seven words, and\n\nnot one  is lost.\n"
 
 each_api = pytest.mark.parametrize("api", ["chat", "responses"])
 each_way = pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
@@ -417,15 +417,15 @@ def test_cases_are_answered_in_order_and_the_last_one_repeats(server: OpenAIServ
     server.answer(text("one"), text("two"))
     assert [ask(server, "chat", "invoke").text for _ in range(3)] == ["one", "two", "two"]
     server.answer(text("three"))
-    answers = [ask(server, "chat", "invoke"), ask(server, "responses", "invoke")]
-    assert [answer.text for answer in answers] == ["three", "three"]
-    assert len({answer.response_metadata["id"] for answer in answers}) == 2
+    answers = [ask(server, api, "invoke") for api in ("chat", "chat", "responses", "responses")]
+    assert [answer.text for answer in answers] == ["three"] * 4
+    assert len({answer.response_metadata["id"] for answer in answers}) == 4
     assert [request["_path"] for request in server.requests] == [
-        *["/v1/chat/completions"] * 4,
-        "/v1/responses",
+        *["/v1/chat/completions"] * 5,
+        *["/v1/responses"] * 2,
     ]
     assert server.requests[0]["messages"] == [{"role": "user", "content": "Hi"}]
-    assert server.requests[4]["input"][0]["role"] == "user"
+    assert server.requests[6]["input"][0]["role"] == "user"
     assert server.requests[0]["_headers"]["authorization"] == "Bearer unused"
 
 
