@@ -44,6 +44,11 @@ class Levels:
     """
 
     def __init__(self, settings: CompactionSettings, *, node: str, **limits: Any) -> None:
+        if node == REQUEST_KEY:
+            raise ConfigurationError(
+                f"name: a node cannot be called {node!r}: in a thread's settings a request for "
+                "compaction stands under that name. Choose another."
+            )
         self._settings = settings
         self._node = node
         self._limits = limits
@@ -62,7 +67,10 @@ class Levels:
         ]
         if not given:
             return self._base
-        text = json.dumps([*given, self._node], sort_keys=True, default=repr, skipkeys=True)
+        try:
+            text = json.dumps(given, default=repr)
+        except (TypeError, ValueError, RecursionError):  # no JSON at all: nothing to remember by
+            return self._resolve(given)
         found = self._known.get(text)
         if found is None:
             found = self._resolve(given)
@@ -79,22 +87,37 @@ class Levels:
             except ConfigurationError as error:
                 problems.append(f"compaction_settings of the {level}: {error}")
                 continue
-            try:
-                candidate = settings.changed(own)
-                resolved(candidate, **self._limits)
-                settings = candidate
-                continue
-            except ConfigurationError:
-                pass  # one of them is wrong: take the others one by one
-            for key, value in own.items():
-                try:
-                    candidate = settings.changed({key: value})
-                    resolved(candidate, **self._limits)
-                except ConfigurationError as error:
-                    problems.append(f"compaction_settings of the {level}: {error}")
-                else:
-                    settings = candidate
+            settings, found = self._over(settings, own)
+            problems += [f"compaction_settings of the {level}: {problem}" for problem in found]
         return Resolution(resolved(settings, **self._limits), tuple(problems))
+
+    def _over(
+        self, below: CompactionSettings, values: Mapping[str, Any]
+    ) -> tuple[CompactionSettings, list[str]]:
+        """One level over another: what is wrong by itself is left out, then what contradicts."""
+        problems: list[str] = []
+        sound: dict[str, Any] = {}
+        for key, value in values.items():
+            try:
+                below.changed({key: value})
+                sound[key] = value
+            except ConfigurationError as error:
+                problems.append(str(error))
+        try:
+            together = below.changed(sound)
+            resolved(together, **self._limits)
+            return together, problems
+        except ConfigurationError:
+            pass  # they contradict each other, or what is below: take them one by one
+        for key, value in sound.items():
+            try:
+                candidate = below.changed({key: value})
+                resolved(candidate, **self._limits)
+            except ConfigurationError as error:
+                problems.append(str(error))
+            else:
+                below = candidate
+        return below, problems
 
 
 def _only_request(values: Any) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from langgraph_compaction.engine.visit import Visit
-from langgraph_compaction.plan.boundaries import SEGMENT_FRAME, safe_cuts
+from langgraph_compaction.plan.boundaries import safe_cuts
 from langgraph_compaction.plan.counting import TokenCounter
 from langgraph_compaction.plan.decision import Action, Decision, Need
 from langgraph_compaction.plan.triggers import Kind, measured_value, threshold
@@ -85,7 +85,8 @@ class Explanation:
         span: first and last position of the span to fold, both inclusive; None: nothing to fold.
         span_tokens: tokens of the messages in it that would be folded.
         kept: positions within the span of messages that stay visible.
-        tokens_after: tokens of the call after the fold, at most; None: nothing to fold.
+        tokens_after: tokens of the call after the fold, if it makes one segment of full length;
+            None: nothing to fold.
         target: tokens that a fold has to come down to, None: no target.
         cooling: why the summarisers are left alone for now, None where they are not.
         problems: settings of thread and run that cannot be used, one line each.
@@ -119,8 +120,8 @@ def measured(decision: Decision, counter: TokenCounter) -> Measurement:
     policy, usage, report = decision.policy, decision.usage, decision.calibration
     return Measurement(
         tokens=usage.tokens,
-        counted=usage.tokens - policy.overhead,
-        overhead=policy.overhead,
+        counted=decision.counted,
+        overhead=usage.tokens - decision.counted,
         reported=None if report is None else report.reported,
         window=policy.window,
         hard=policy.hard,
@@ -143,10 +144,6 @@ def explained(visit: Visit, decision: Decision, counter: TokenCounter) -> Explan
     policy, usage = decision.policy, decision.usage
     anchor, span = decision.layout.anchor, decision.span
     start = anchor.position_of(anchor.boundary)
-    after = None
-    if span is not None:
-        added = policy.segment_cap(span.tokens) + SEGMENT_FRAME
-        after = usage.tokens - span.tokens + added
     return Explanation(
         need=decision.need,
         action=decision.action,
@@ -163,7 +160,7 @@ def explained(visit: Visit, decision: Decision, counter: TokenCounter) -> Explan
         span=None if span is None else (start, anchor.position_of(span.stop - 1)),
         span_tokens=0 if span is None else span.tokens,
         kept=() if span is None else _kept(span.kept, decision),
-        tokens_after=after,
+        tokens_after=decision.predicted,
         target=policy.target,
         cooling=None if decision.cooling is None else decision.cooling.reason,
         problems=tuple(visit.problems),
@@ -198,7 +195,7 @@ def _lines(told: Explanation) -> Iterator[str]:
         target = "" if told.target is None else f" (target: {told.target})"
         yield (
             f"Messages {first} to {last} would be folded: {told.span_tokens} tokens. The call "
-            f"would have at most {told.tokens_after}{target}."
+            f"would have about {told.tokens_after}{target}."
         )
         if told.kept:
             yield f"Of these stay: {', '.join(map(str, told.kept))}."

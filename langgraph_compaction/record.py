@@ -96,6 +96,8 @@ class Failures(TypedDict):
     """AI messages of the thread at the last of them."""
     tokens: int
     """Tokens of the view then, overhead included."""
+    request: NotRequired[str]
+    """Id of the request that was to be carried out, if there was one: it waits, too."""
 
 
 class CompactionRecord(TypedDict, total=False):

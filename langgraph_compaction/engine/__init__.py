@@ -73,7 +73,7 @@ def _carry_out(visit: Visit, decision: Decision, facts: dict[str, Any]) -> Steps
         before = record
         record = yield from _pass(replace(visit, record=before), now, writer, facts)
         failed = failed or writer.exhausted
-        if record is before or failed:
+        if record is before or failed or now.action == "clip":
             break
         now = decide(replace(visit, record=record, request=None))
         if now.action != "fold":
@@ -94,7 +94,7 @@ def _writer(visit: Visit, decision: Decision) -> Writer:
         prompt=policy.prompt,
         instructions="\n".join(one for one in asked if one) or None,
     )
-    if decision.cooling is not None and decision.cooling.breaker:
+    if decision.cooling is not None:
         writer.ended = True
         writer.failures.append(decision.cooling.reason)
     return writer
@@ -109,13 +109,16 @@ def _pass(
         record = yield from folded(visit, decision, decision.span, writer, urgent=urgent)
         exhausted = writer.exhausted
         record = yield from condensed(visit, record, writer, urgent=urgent)
+        relaxed_record = relaxed(visit, record)
+        size = visit.size(visit.layout(relaxed_record))
+        if record is not visit.record and size >= decision.usage.tokens:
+            relaxed_record = visit.record  # a digest that saves nothing only loses detail
+            exhausted = writer.exhausted = True
+            writer.failures.append("a digest was written but saves nothing")
+        record = relaxed_record
         if writer.exhausted:
             yield Emit(_failure(visit, record, writer, facts))
         writer.exhausted = exhausted  # a chain that stays as it is delays no fold
-        record = relaxed(visit, record)
-        size = visit.size(visit.layout(record))
-        if record is not visit.record and size >= decision.usage.tokens:
-            record = visit.record  # a digest that saves nothing only loses detail
     if not visit.policy.clauses:
         return record
     return (yield from fitted(visit, record, facts))
@@ -129,7 +132,12 @@ def _remembered(
         if writer.calls == 0:  # nobody was asked: what was known of the failures still holds
             return None if record is visit.record else revised(record)
         tokens = visit.size(visit.layout(record))
-        failures = failed_again(visit.record, steps=decision.thread_steps, tokens=tokens)
+        failures = failed_again(
+            visit.record,
+            steps=decision.thread_steps,
+            tokens=tokens,
+            request=decision.request,
+        )
         return revised({**record, "failures": failures})
     if record is not visit.record and writer.calls:
         record = {**record}

@@ -67,11 +67,13 @@ class CallFailed:
         error: what it raised.
         overflow: whether the prompt exceeded the tier's window.
         ends_visit: whether no other model may be asked at this visit.
+        asked: whether there was a call at all, and not just no time left for one.
     """
 
     error: Exception
     overflow: bool = False
     ends_visit: bool = False
+    asked: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,8 @@ def folded(
             ],
         )
         if segment["tokens"] >= replaced:  # its heading or a quote outweighs what was saved
+            writer.exhausted = True
+            writer.failures.append(f"{model}: with its heading, the text saves nothing")
             break
         chain, covered = [*chain, segment], last
         waiting.difference_update(part.folded)

@@ -70,6 +70,8 @@ def _sizes(visit: Visit, view: Sequence[BaseMessage]) -> dict[str, int]:
     for message in view:
         name = "digest" if message.id == DIGEST_MARK else _NAMES.get(message.type, "agent messages")
         sizes[name] = sizes.get(name, 0) + visit.counter.messages([message])
-    if visit.policy.overhead:
-        sizes["overhead"] = visit.policy.overhead
+    counted = sum(sizes.values())
+    beside = visit.policy.call_tokens(counted) - counted
+    if beside:
+        sizes["overhead"] = beside
     return sizes

@@ -39,7 +39,7 @@ class Visit:
 
     def size(self, layout: Layout) -> int:
         """Tokens of a call with this view."""
-        return self.counter.messages(layout.view()) + self.policy.overhead
+        return self.policy.call_tokens(self.counter.messages(layout.view()))
 
     def layout(self, record: CompactionRecord) -> Layout:
         """The parts of the view under ``record``."""

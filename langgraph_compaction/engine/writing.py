@@ -185,6 +185,7 @@ class Writer:
         if isinstance(outcome, CallFailed):
             reason = _described(outcome.error)
             self.failures.append(f"{name}: {reason}")
+            self.calls -= not outcome.asked
             self._learn(number, outcome, messages)
             yield Emit({"type": "compaction.tier_failed", "tier": name, "reason": reason})
             return None

@@ -61,7 +61,7 @@ def choose_span(
         layout: its view's parts under the current record.
         policy: the numbers to decide by.
         count: tokens of a sequence of messages.
-        fixed: tokens of the view without its recent part.
+        fixed: counted tokens of the view without its recent part.
     """
     boundary = layout.anchor.boundary
     found = list(groups(messages, boundary))
@@ -158,7 +158,8 @@ def _cut(
 
     def size_after(cut: int) -> int:
         folded = max(1, tails[0] - tails[cut] - kept[cut])
-        return fixed + kept[cut] + policy.segment_cap(folded) + SEGMENT_FRAME + tails[cut]
+        digest = policy.segment_cap(folded) + SEGMENT_FRAME
+        return policy.call_tokens(fixed + kept[cut] + digest + tails[cut])
 
     floor = min(_smallest_tail(lengths, policy.min_keep), latest)
     while policy.hard is not None and floor < latest and size_after(floor) > policy.hard:

@@ -8,7 +8,6 @@ made under the present view corrects the sum; answers from before the view chang
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -25,12 +24,11 @@ class Calibration(NamedTuple):
 
     Attributes:
         reported: input tokens that the provider reported, cached ones included.
-        overhead: tokens of that call beside the counted messages; negative where fewer were
-            reported than counted.
+        counted: tokens that the messages of that call count.
     """
 
     reported: int
-    overhead: int
+    counted: int
 
 
 def calibration(
@@ -55,10 +53,10 @@ def calibration(
         place = _place(message, view)
         if place is None:
             return None
-        counted = list(accumulate(sizes[:place], initial=0))[-1]
+        counted = sum(sizes[:place])
         if reported < counted * LEAST_SHARE:
             return None
-        return Calibration(reported, reported - counted)
+        return Calibration(reported, counted)
     return None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from langgraph_compaction.plan.requests import Request
 from langgraph_compaction.record import CompactionRecord, Failures
 
 WAIT_CALLS = 3
@@ -32,16 +33,19 @@ class Cooling(NamedTuple):
     reason: str
 
 
-def cooling(record: CompactionRecord, *, steps: int, tokens: int) -> Cooling | None:
+def cooling(
+    record: CompactionRecord, *, steps: int, tokens: int, request: Request | None = None
+) -> Cooling | None:
     """Whether the summarisers are to be left alone, None where they may be asked.
 
     Args:
         record: the record in the state.
         steps: AI messages of the thread so far.
         tokens: tokens of the view now, overhead included.
+        request: the request that is to be carried out: one made after the failure is tried.
     """
     failures = record.get("failures")
-    if failures is None:
+    if failures is None or (request is not None and request.id != failures.get("request")):
         return None
     made = steps - failures["steps"]
     breaker = failures["count"] >= BREAKER_FAILURES
@@ -60,7 +64,13 @@ def cooling(record: CompactionRecord, *, steps: int, tokens: int) -> Cooling | N
     )
 
 
-def failed_again(record: CompactionRecord, *, steps: int, tokens: int) -> Failures:
+def failed_again(
+    record: CompactionRecord, *, steps: int, tokens: int, request: Request | None = None
+) -> Failures:
     """The failures after one more; arguments as for `cooling`."""
     before = record.get("failures")
-    return {"count": (before["count"] if before else 0) + 1, "steps": steps, "tokens": tokens}
+    count = (before["count"] if before else 0) + 1
+    failures: Failures = {"count": count, "steps": steps, "tokens": tokens}
+    if request is not None:
+        failures["request"] = request.id
+    return failures

@@ -64,12 +64,15 @@ class Decision:
             folding; "clip": the hard limit is exceeded and there is nothing to fold.
         reason: one sentence about the action.
         usage: what was measured.
+        counted: tokens of the view's messages, as the counter has them.
+        predicted: tokens of the call after a fold of the span into one segment of full length.
         span: the messages to fold, with action "fold".
         layout: the parts of the view that was measured.
         policy: the numbers that were decided by: the thread's, with what was found out here.
         calibration: the provider's report that corrected the count, None where there was none.
         thread_steps: AI messages of the thread so far.
-        cooling: whether the summarisers are left alone for now.
+        cooling: why no summariser is asked now, None where they may be. At the hard limit only
+            an open breaker holds.
         request: the request that is to be carried out, None where there is none.
     """
 
@@ -77,6 +80,8 @@ class Decision:
     action: Action
     reason: str
     usage: Usage
+    counted: int
+    predicted: int | None
     span: Span | None
     layout: Layout
     policy: Policy
@@ -84,11 +89,6 @@ class Decision:
     thread_steps: int
     cooling: Cooling | None
     request: Request | None
-
-    @property
-    def rests(self) -> bool:
-        """Whether no summariser is asked, not even at the hard limit."""
-        return self.cooling is not None and self.cooling.breaker
 
 
 def decide(thread: Thread) -> Decision:
@@ -117,8 +117,10 @@ def _look(thread: Thread) -> _Look:
     if policy.calibrate:
         report = calibration(messages, view, sizes, layout.anchor.made_after)
     if report is not None:
-        policy = replace(policy, overhead=report.overhead)
-    tokens = sum(sizes) + policy.overhead
+        beyond = report.reported - report.counted - policy.overhead
+        policy = replace(policy, beyond=beyond, beyond_of=report.counted)
+    counted = sum(sizes)
+    tokens = policy.call_tokens(counted)
     steps = steps_since_fold(messages, layout)
     thread_steps = record.get("steps_at_fold", 0) + steps
     request = thread.request
@@ -130,10 +132,11 @@ def _look(thread: Thread) -> _Look:
         policy=policy,
         counter=thread.counter,
         layout=layout,
+        counted=counted,
         usage=Usage(tokens=tokens, messages=len(view), steps=steps),
         calibration=report,
         thread_steps=thread_steps,
-        cooling=cooling(record, steps=thread_steps, tokens=tokens),
+        cooling=cooling(record, steps=thread_steps, tokens=tokens, request=request),
         request=request,
     )
 
@@ -147,6 +150,7 @@ class _Look:
     policy: Policy
     counter: Counter
     layout: Layout
+    counted: int
     usage: Usage
     calibration: Calibration | None
     thread_steps: int
@@ -201,19 +205,28 @@ class _Look:
     def decision(
         self, need: Need, action: Action, reason: str, span: Span | None = None
     ) -> Decision:
+        after = None
+        if span is not None:
+            # What is quoted of the span stays, in the segment.
+            after = self.policy.call_tokens(self.counted - span.tokens + self._cost(span))
         return Decision(
             need=need,
             action=action,
             reason=reason,
             usage=self.usage,
+            counted=self.counted,
+            predicted=after,
             span=span,
             layout=self.layout,
             policy=self.policy,
             calibration=self.calibration,
             thread_steps=self.thread_steps,
-            cooling=self.cooling,
+            cooling=self.cooling if need != "hard" or self._rests() else None,
             request=self.request,
         )
+
+    def _rests(self) -> bool:
+        return self.cooling is not None and self.cooling.breaker
 
     def _frame(self) -> int:
         """Tokens of the digest's opening and closing lines, which a first fold brings with it."""
@@ -224,7 +237,7 @@ class _Look:
         return self._frame() + SEGMENT_FRAME + self.policy.segment_cap(span.tokens) + 1
 
     def _span(self, policy: Policy) -> Span | None:
-        fixed = self.usage.tokens - self.counter.messages(self.layout.recent) + self._frame()
+        fixed = self.counted - self.counter.messages(self.layout.recent) + self._frame()
         return choose_span(self.messages, self.layout, policy, self.counter.messages, fixed=fixed)
 
 

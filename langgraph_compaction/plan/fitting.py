@@ -51,7 +51,7 @@ def fit_view(
 
     def size(limits: Render) -> int:
         under: CompactionRecord = {**record, "render": limits}
-        return counter.messages(lay_out(messages, under).view()) + policy.overhead
+        return policy.call_tokens(counter.messages(lay_out(messages, under).view()))
 
     if policy.hard is None or policy.window is None or size(render) <= policy.hard:
         return Fit(render, fits=True)

@@ -33,11 +33,13 @@ class AttemptTimeoutError(TimeoutError):
 
     Attributes:
         ends_visit: whether this visit must not ask any other model.
+        asked: whether there was a call.
     """
 
-    def __init__(self, message: str, *, ends_visit: bool) -> None:
+    def __init__(self, message: str, *, ends_visit: bool, asked: bool = True) -> None:
         super().__init__(message)
         self.ends_visit = ends_visit
+        self.asked = asked
 
 
 class Attempts:
@@ -95,6 +97,7 @@ class Attempts:
             raise AttemptTimeoutError(
                 f"not asked, because {len(tier.abandoned)} earlier calls have not come back yet",
                 ends_visit=False,
+                asked=False,
             )
         limits = [limit for limit in (tier.timeout, self._left()) if limit is not None]
         return min(limits, default=None)
@@ -107,6 +110,7 @@ class Attempts:
             raise AttemptTimeoutError(
                 f"not asked, because the {self._timeout:g} seconds of the visit are over",
                 ends_visit=True,
+                asked=False,
             )
         return left
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.load import dumpd
+from pydantic import SecretStr
 
 from langgraph_compaction.digest.extractive import ExtractiveSummarizer
 from langgraph_compaction.errors import ConfigurationError
@@ -45,13 +47,20 @@ def tiers_of(
         )
     specs = [one if isinstance(one, ModelTier) else ModelTier(one) for one in listed]
     own = _without_tools(agent_model)
-    writes = isinstance(own, str) or isinstance(bound_model(own)[0], BaseChatModel)
-    if writes and not any(isinstance(spec.model, ExtractiveSummarizer) for spec in specs):
-        specs.append(ModelTier(own, window=agent_window))
     found: list[ModelTier] = []
     for spec in specs:
-        if not any(_same(spec.model, other.model) for other in found):
+        # The same model twice with another timeout, say, is a second try that was asked for.
+        rest = replace(spec, model=None)
+        if not any(
+            _same(spec.model, other.model) and rest == replace(other, model=None) for other in found
+        ):
             found.append(spec)
+    writes = isinstance(own, str) or isinstance(bound_model(own)[0], BaseChatModel)
+    known = any(
+        isinstance(spec.model, ExtractiveSummarizer) or _same(spec.model, own) for spec in specs
+    )
+    if writes and not known:
+        found.append(ModelTier(own, window=agent_window))
     return [tier_of(spec, count) for spec in found]
 
 
@@ -78,7 +87,14 @@ def _same(one: Any, other: Any) -> bool:
         isinstance(one, BaseChatModel)
         and type(one) is type(other)
         and bool(dumpd(one) == dumpd(other))
+        and _secrets(one) == _secrets(other)
     )
+
+
+def _secrets(model: BaseChatModel) -> list[tuple[str, str]]:
+    """Keys of a model, which its serialised form leaves out."""
+    found = ((name, getattr(model, name)) for name in type(model).model_fields)
+    return [(name, key.get_secret_value()) for name, key in found if isinstance(key, SecretStr)]
 
 
 def _is_named(model: Any, name: str) -> bool:

@@ -72,9 +72,12 @@ class Performer:
             raise error
         if self.raises and (is_refused(error) or is_programming_error(error)):
             raise error
-        given_up = isinstance(error, AttemptTimeoutError) and error.ends_visit
+        late = error if isinstance(error, AttemptTimeoutError) else None
         return CallFailed(
-            error, overflow=is_overflow(error), ends_visit=given_up or self.attempts.over
+            error,
+            overflow=is_overflow(error),
+            ends_visit=self.attempts.over or (late is not None and late.ends_visit),
+            asked=late is None or late.asked,
         )
 
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from types import TracebackType
 
+from langchain_core.exceptions import (
+    ModelAuthenticationError,
+    ModelNotFoundError,
+    ModelPermissionDeniedError,
+)
+
 from langgraph_compaction.errors import ConfigurationError
 
 REFUSING = frozenset({401, 403, 404})
 """HTTP: not authenticated, not permitted, no such model. Asking again brings the same answer."""
+_REFUSING_ERRORS = (ModelAuthenticationError, ModelPermissionDeniedError, ModelNotFoundError)
 _REFUSING_NAMES = frozenset({"AuthenticationError", "PermissionDeniedError", "NotFoundError"})
 
 _PROGRAMMING = (
@@ -28,6 +35,8 @@ client raises AttributeError where a proxy answers with a page of HTML."""
 
 def is_refused(error: BaseException) -> bool:
     """Whether the provider refuses this caller or this model: no retry helps."""
+    if isinstance(error, _REFUSING_ERRORS):
+        return True
     status = getattr(error, "status_code", None)
     return status in REFUSING or type(error).__name__ in _REFUSING_NAMES
 

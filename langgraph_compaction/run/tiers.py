@@ -148,7 +148,7 @@ def _awaits(model: Runnable[Any, Any]) -> bool:
         )
     if isinstance(inner, RunnableLambda):
         return hasattr(inner, "afunc")
-    return True
+    return type(inner).ainvoke is not Runnable.ainvoke
 
 
 class _RunnableTier:

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import json
 import logging
 import re
 from dataclasses import MISSING, fields
@@ -14,20 +15,26 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 import langgraph_compaction
 from langgraph_compaction import (
+    Check,
     CompactionNode,
     CompactionRecord,
     CompactionSettings,
     DigestSegment,
+    Explanation,
     ExtractiveSummarizer,
     Measurement,
+    ModelTier,
     errors,
+    load_settings,
     middleware,
 )
-from langgraph_compaction.record import Render
+from langgraph_compaction.record import Failures, Render
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
 PACKAGE = ROOT / "langgraph_compaction"
+LEVELS = "code, file, thread, run"
+"""Where a setting of plain JSON values may stand, weakest first."""
 
 
 def rows(page: str, heading: str = "", header: str = "name") -> dict[str, list[str]]:
@@ -49,7 +56,29 @@ def test_every_setting_is_there_in_order_with_its_default() -> None:
     assert list(table) == [field.name for field in fields(CompactionSettings)]
     shown = {name: plain(ast.literal_eval(cells[2].strip("`"))) for name, cells in table.items()}
     assert shown == {field.name: plain(field.default) for field in fields(CompactionSettings)}
-    assert all(cells[0] and cells[3] for cells in table.values())
+    assert all(cells[0] and cells[4] for cells in table.values())
+
+
+def test_every_setting_names_the_levels_that_take_it(tmp_path: Path) -> None:
+    levels = {name: cells[3] for name, cells in rows("settings.md").items()}
+    assert {told for name, told in levels.items() if name != "pinned"} == {LEVELS}
+    assert levels["pinned"] == f"{LEVELS}; a callable: code"
+    defaults = {field.name: field.default for field in fields(CompactionSettings)}
+    values = json.loads(json.dumps(defaults))
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps(values), "utf-8")
+    assert load_settings(path) == values
+    events: list[dict[str, Any]] = []
+    # A trigger in tokens: with the default one no level could take the window away.
+    own = {"trigger": ("tokens", 4_000), "context_window": 8_000}
+    node = CompactionNode(ExtractiveSummarizer(), hook=events.append, **own)
+    state = {"messages": [HumanMessage("Hello.")], "compaction": {}}
+    for name, value in values.items():
+        node.invoke({**state, "compaction_settings": {name: value}})
+        node.invoke(state, {"configurable": {"compaction_settings": {name: value}}})
+    assert events == []
+    node.invoke(state, {"configurable": {"compaction_settings": {"min_keep": "six"}}})
+    assert [event["type"] for event in events] == ["compaction.failed"]
 
 
 def test_every_number_among_the_settings_has_its_unit() -> None:
@@ -71,6 +100,14 @@ def test_every_other_parameter_of_the_node_is_there_in_order_with_its_default() 
         assert ast.literal_eval(table[parameter.name][1].strip("`")) == parameter.default
 
 
+def test_every_field_of_a_tier_is_there_in_order_with_its_default_and_unit() -> None:
+    table = rows("settings.md", "`ModelTier`")
+    assert list(table) == [field.name for field in fields(ModelTier)]
+    for field in fields(ModelTier)[1:]:
+        assert ast.literal_eval(table[field.name][2].strip("`")) == field.default
+    assert [name for name, cells in table.items() if not cells[1]] == ["model", "temperature"]
+
+
 def test_every_fixed_number_is_that_of_the_source() -> None:
     table = rows("settings.md", "What is fixed", "constant")
     assert len(table) > 5
@@ -82,7 +119,12 @@ def test_every_fixed_number_is_that_of_the_source() -> None:
 
 @pytest.mark.parametrize(
     ("heading", "shape"),
-    [("", CompactionRecord), ("A segment", DigestSegment), ("`render`", Render)],
+    [
+        ("", CompactionRecord),
+        ("A segment", DigestSegment),
+        ("`render`", Render),
+        ("`failures`", Failures),
+    ],
 )
 def test_every_field_of_the_record_is_there_in_order(heading: str, shape: Any) -> None:
     assert list(rows("record.md", heading, "field")) == list(shape.__annotations__)
@@ -147,6 +189,7 @@ def test_every_method_and_figure_of_the_node_is_there() -> None:
     methods = [name for name in vars(CompactionNode) if not name.startswith("_")]
     methods += vars(CompactionNode(ExtractiveSummarizer(), context_window=8_000))
     methods = [name for name in methods if not name.startswith("_")]
-    figures = [*(field.name for field in fields(Measurement)), "utilisation"]
+    figures = [field.name for told in (Measurement, Explanation, Check) for field in fields(told)]
+    figures += ["utilisation", "reached"]
     assert [name for name in [*methods, *figures] if f"`{name}" not in text] == []
     assert all(field.default is MISSING for field in fields(Measurement))

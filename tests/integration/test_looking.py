@@ -175,6 +175,14 @@ def test_at_the_hard_limit_a_vetoed_fold_becomes_a_clip() -> None:
     assert compact.measure({**found, **update}).tokens <= 1_500
 
 
+def test_a_fold_that_was_vetoed_at_the_hard_limit_is_not_made_after_the_clip() -> None:
+    thread = messages(20)
+    thread.insert(1, HumanMessage(TEXT * 15, id="long"))
+    compact = node(hook=lambda event: False, context_window=3_000, trigger=("messages", 6))
+    update = compact.invoke({"messages": thread, "compaction": {}})
+    assert "segments" not in update.get("compaction", {})
+
+
 @pytest.mark.parametrize("answer", [None, True, 0, "", "False"])
 def test_only_false_is_a_veto(answer: Any) -> None:
     assert node(hook=lambda event: answer).invoke(state())["compaction"]["segments"]

@@ -160,18 +160,33 @@ def test_a_report_fires_the_trigger_once_and_none_from_before_the_fold() -> None
     assert compact.measure(state).reported == 7_000
 
 
-def test_a_fold_comes_down_by_what_was_reported() -> None:
-    # 6,000 tokens beside the messages: without the report the view would be within its target.
+def folded(reported: int, **options: Any) -> tuple[dict[str, Any], Measurement]:
+    """The last event of a visit to a long thread, and what is measured after it."""
     events: list[dict[str, Any]] = []
-    compact = node(
-        trigger=("tokens", 8_000), keep=("tokens", 500), target=7_000, hook=events.append
-    )
-    messages = long_thread(8_500)
-    compact.invoke({"messages": messages, "compaction": {}})
-    done = events[-1]
-    assert done["tokens_before"] > 8_500
-    beside = 8_519 - counted(messages[:-1])
-    assert done["tokens_after"] > beside
+    compact = node(keep=("tokens", 500), hook=events.append, **options)
+    state: dict[str, Any] = {"messages": long_thread(reported), "compaction": {}}
+    state.update(compact.invoke(state))
+    return events[-1], compact.measure(state)
+
+
+def test_after_a_fold_what_was_reported_beyond_shrinks_with_the_messages() -> None:
+    total = counted(long_thread()[:-1])
+    done, after = folded(2 * total, trigger=("tokens", total))
+    assert done["tokens_before"] > 2 * total
+    assert done["tokens_after"] == pytest.approx(2 * after.counted, rel=0.01)
+
+
+def test_what_was_reported_of_messages_that_are_folded_is_no_reason_to_give_up() -> None:
+    # Five times as many tokens as counted: images, say, or a tokenizer for another language.
+    done, after = folded(12_000, trigger=("tokens", 4_000), context_window=8_000)
+    assert done["type"] == "compaction.completed"
+    assert after.tokens < 8_000
+
+
+def test_what_was_told_of_tools_stays_after_a_fold() -> None:
+    done, after = folded(9_000, trigger=("tokens", 8_000), overhead_tokens=6_000)
+    assert done["tokens_after"] >= after.counted + 6_000
+    assert after.overhead == 6_000
 
 
 @pytest.mark.parametrize("change", ["edit", "restore"])

@@ -167,14 +167,49 @@ def test_after_a_change_of_a_person_they_are_asked_again(change: Any) -> None:
     assert list(chat.asked_at(1)) == [True]
 
 
-def test_a_request_waits_with_the_others_and_is_not_lost() -> None:
+def test_a_request_is_tried_at_once_and_then_waits_with_the_others_and_is_not_lost() -> None:
     chat = Chat()
     chat.visit()
+    chat.state.update(request_compaction())
+    assert list(chat.asked_at(4)) == [True, False, False, True]
+    chat.summariser.well = True
+    wanted = chat.state["compaction_settings"]["request"]["id"]
+    assert chat.state["compaction"]["failures"] == {
+        "count": 3,
+        "steps": 12,
+        "tokens": chat.state["compaction"]["failures"]["tokens"],
+        "request": wanted,
+    }
+    assert "request_id" not in chat.state["compaction"]
+    assert list(chat.asked_at(10)) == [False] * 9 + [True]
+    assert chat.state["compaction"]["request_id"] == wanted
+
+
+def test_a_request_made_after_the_failures_ends_even_an_open_breaker() -> None:
+    chat = Chat()
+    assert list(chat.asked_at(7))[-1]
+    assert chat.state["compaction"]["failures"]["count"] == 3
     chat.summariser.well = True
     chat.state.update(request_compaction())
-    assert list(chat.asked_at(3)) == [False, False, True]
-    wanted = chat.state["compaction_settings"]["request"]["id"]
-    assert chat.state["compaction"]["request_id"] == wanted
+    assert list(chat.asked_at(1)) == [True]
+    assert chat.state["compaction"]["segments"]
+
+
+def test_a_digest_that_saves_nothing_is_not_bought_again_at_once() -> None:
+    def wordy(messages: list[BaseMessage]) -> str:
+        return good_summary(messages) + "\n## Findings\n" + "All is well with it. " * 40
+
+    events: list[dict[str, Any]] = []
+    options: dict[str, Any] = {**LIMITS, "min_segment_tokens": 400, "max_segment_tokens": 400}
+    node = CompactionNode(wordy, hook=events.append, **options)
+    messages: list[BaseMessage] = [AIMessage("Short.", id=f"a{n}") for n in range(60)]
+    state: dict[str, Any] = {"messages": [HumanMessage("Go.", id="h"), *messages]}
+    state["compaction"] = {}
+    for _ in range(3):
+        state.update(node.invoke(state))
+    kinds = [event["type"] for event in events]
+    assert kinds.count("compaction.started") <= 1, kinds
+    assert not state["compaction"].get("segments")
 
 
 # ---- at the hard limit
