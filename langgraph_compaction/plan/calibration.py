@@ -1,13 +1,14 @@
-"""What a call takes beside the messages of its view, from what the provider reported.
+"""What the provider reported of the newest calls corrects what was counted.
 
-The agent's own system prompt, tool schemas, a chat template: none of it is in the state, and all
-of it is in the input tokens that the provider reports with each answer. The newest answer that was
-made under the present view corrects the sum; answers from before the view changed say nothing.
+The agent's own system prompt, tool schemas, a chat template, a tokenizer of the model's own: none
+of it is in the state, and all of it is in the input tokens that the provider reports with each
+answer. Only answers made under the present view count: what was reported before a fold says
+nothing of the view after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -17,18 +18,25 @@ from langgraph_compaction.view.blocks import block_type, is_server_call
 LEAST_SHARE = 0.5
 """Share of the counted tokens below which a report is not believed: a proxy that reports one token
 would switch compaction off."""
+LEAST_BASELINE = 50
+"""Counted tokens between two reports from which on they tell how many tokens one counted is."""
+SLOPES = (0.5, 5.0)
+"""Tokens that one counted token may be: beyond these, something else changed between the reports
+(the tools, say). Tokenizers of small models take up to 4.6 tokens for one of o200k_base."""
 
 
 class Calibration(NamedTuple):
-    """A report that corrects the count.
+    """What corrects the count.
 
     Attributes:
-        reported: input tokens that the provider reported, cached ones included.
+        reported: input tokens of the newest call, as the provider reported them.
         counted: tokens that the messages of that call count.
+        slope: tokens that one counted token is; 1.0 where no two reports tell.
     """
 
     reported: int
     counted: int
+    slope: float
 
 
 def calibration(
@@ -37,7 +45,7 @@ def calibration(
     sizes: Sequence[int],
     made_after: int,
 ) -> Calibration | None:
-    """The correction by the newest report that still holds, None where there is none.
+    """The correction by the reports that still hold, None where there is none.
 
     Args:
         messages: the messages channel.
@@ -45,18 +53,34 @@ def calibration(
         sizes: counted tokens of each message of the view.
         made_after: index into ``messages`` of the first one that was made under this view.
     """
-    for index in range(len(messages) - 1, made_after - 1, -1):
-        message = messages[index]
-        reported = _input_tokens(message)
+    newest = _report(messages, view, sizes, range(len(messages) - 1, made_after - 1, -1))
+    if newest is None:
+        return None
+    slope = 1.0
+    oldest = _report(messages, view, sizes, range(made_after, len(messages)))
+    if oldest is not None and newest.counted - oldest.counted >= LEAST_BASELINE:
+        found = (newest.reported - oldest.reported) / (newest.counted - oldest.counted)
+        if SLOPES[0] <= found <= SLOPES[1]:
+            slope = found
+    return newest._replace(slope=slope)
+
+
+def _report(
+    messages: Sequence[BaseMessage],
+    view: Sequence[BaseMessage],
+    sizes: Sequence[int],
+    order: Iterable[int],
+) -> Calibration | None:
+    """The first report in an order of messages, if it can be believed."""
+    for index in order:
+        reported = _input_tokens(messages[index])
         if not reported:
             continue
-        place = _place(message, view)
+        place = _place(messages[index], view)
         if place is None:
             return None
         counted = sum(sizes[:place])
-        if reported < counted * LEAST_SHARE:
-            return None
-        return Calibration(reported, counted)
+        return None if reported < counted * LEAST_SHARE else Calibration(reported, counted, 1.0)
     return None
 
 

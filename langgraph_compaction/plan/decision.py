@@ -117,8 +117,8 @@ def _look(thread: Thread) -> _Look:
     if policy.calibrate:
         report = calibration(messages, view, sizes, layout.anchor.made_after)
     if report is not None:
-        beyond = report.reported - report.counted - policy.overhead
-        policy = replace(policy, beyond=beyond, beyond_of=report.counted)
+        beyond = report.reported - report.counted * report.slope - policy.overhead
+        policy = replace(policy, slope=report.slope, beyond=beyond, beyond_of=report.counted)
     counted = sum(sizes)
     tokens = policy.call_tokens(counted)
     steps = steps_since_fold(messages, layout)

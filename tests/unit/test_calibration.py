@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
@@ -209,3 +211,49 @@ def test_a_clip_ends_what_was_reported_before() -> None:
     assert "length_at_change" in state["compaction"]
     assert compact.measure(state).reported is None
     assert compact.measure(state).tokens <= 1_800
+
+
+# ---- the provider's own tokenizer
+
+
+class Provider:
+    """Counts ``slope`` tokens for one of ours, and ``fixed`` more for each call."""
+
+    def __init__(self, slope: float, fixed: int) -> None:
+        self.slope, self.fixed = slope, fixed
+
+    def reads(self, messages: list[BaseMessage]) -> int:
+        return round(counted(messages) * self.slope) + self.fixed
+
+    def thread(self, turns: int, words: int = 60) -> list[BaseMessage]:
+        found: list[BaseMessage] = []
+        for turn in range(turns):
+            found.append(HumanMessage(f"{turn}: " + "It rains again. " * words, id=f"h{turn}"))
+            said = usage(self.reads(found))
+            found.append(AIMessage(f"Noted {turn}.", id=f"a{turn}", usage_metadata=said))  # type: ignore[arg-type]
+        return found
+
+
+@given(st.floats(0.6, 4.9), st.integers(0, 20_000), st.integers(1, 400))
+def test_two_reports_tell_the_providers_tokenizer(slope: float, fixed: int, words: int) -> None:
+    provider = Provider(slope, fixed)
+    thread = [*provider.thread(3), HumanMessage("And now? " * words, id="now")]
+    assert measured(thread).tokens == pytest.approx(provider.reads(thread), rel=0.01, abs=3)
+
+
+def test_one_report_adds_what_is_counted() -> None:
+    thread = [*Provider(2.0, 0).thread(1), HumanMessage("And now? " * 50, id="now")]
+    assert measured(thread).tokens == thread[1].usage_metadata["input_tokens"] + counted(thread[1:])  # type: ignore[attr-defined]
+
+
+def test_two_reports_close_together_tell_nothing() -> None:
+    thread = [*Provider(3.0, 500).thread(2, words=5), HumanMessage("And now? " * 50, id="now")]
+    assert measured(thread).tokens == thread[3].usage_metadata["input_tokens"] + counted(thread[3:])  # type: ignore[attr-defined]
+
+
+def test_tools_that_were_added_between_the_reports_are_no_tokenizer() -> None:
+    thread = Provider(1.0, 0).thread(2)
+    last: Any = thread[3]
+    last.usage_metadata["input_tokens"] += 9_000
+    thread.append(HumanMessage("And now? " * 50, id="now"))
+    assert measured(thread).tokens == last.usage_metadata["input_tokens"] + counted(thread[3:])

@@ -1,0 +1,173 @@
+"""A real model server with a tokenizer of its own: counts, overflow, a summariser that is useless.
+
+SmolLM2-135M behind llama.cpp's server, through ChatOpenAI. Run with `make test-llm`.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
+
+from langgraph_compaction import CompactionNode, ExtractiveSummarizer, ModelTier
+from langgraph_compaction.run.overflow import is_overflow
+from tests.support.llama import LlamaServer
+
+pytestmark = pytest.mark.llm
+
+WITHIN = 0.02
+"""Share of the provider's count by which ours may differ."""
+
+KINDS = {
+    "prose": "The pump was opened, cleaned, closed and run for an hour without a fault. ",
+    "code": "def add(a: int, b: int) -> int:\n    return a + b\n\n",
+    "json": '{"id": 17, "name": "pump", "values": [1, 2.5, null]}\n',
+    "log": "2031-05-07T11:02:19Z WARN pump[17] rpm=119 temp=71.5 state=ok\n",
+    "base64": "iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4\n",
+    "german": "Die Pumpe wurde geöffnet, gereinigt und eine Stunde lang geprüft. ",
+    "russian": "Насос был открыт, очищен, закрыт и проработал целый час. ",
+    "chinese": "水泵已经打开、清洗、关闭,并且运行了一个小时没有故障。",
+    "thai": "ปั๊มถูกเปิด ทำความสะอาด ปิด และทำงานหนึ่งชั่วโมง ",
+    "emoji": "🚀🔥✅😀 ",
+}
+"""Text by content type, repeated to fill a message."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[LlamaServer]:
+    with LlamaServer(1_024) as running:
+        yield running
+
+
+def model(server: LlamaServer, **options: Any) -> ChatOpenAI:
+    return ChatOpenAI(
+        model=server.model,
+        base_url=server.url,
+        api_key=SecretStr("unused"),
+        temperature=0,
+        max_retries=0,
+        **{"max_tokens": 4, **options},
+    )
+
+
+def filled(server: LlamaServer, text: str, tokens: int) -> str:
+    """The text, as often as it takes for about so many tokens."""
+    return text * max(1, round(tokens / server.count(text)))
+
+
+def templated(server: LlamaServer) -> Any:
+    """A counter with the server's tokenizer and the framing of its template."""
+
+    def count(messages: list[BaseMessage]) -> int:
+        return sum(server.count(m.text) + (6 if isinstance(m, AIMessage) else 5) for m in messages)
+
+    return count
+
+
+def reported(message: Any) -> int:
+    return int(message.usage_metadata["input_tokens"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_from_the_third_call_on_the_count_is_the_providers(server: LlamaServer, kind: str) -> None:
+    # tiktoken's vocabulary is not the model's: up to 4.6 tokens are one of ours.
+    compact = CompactionNode(ExtractiveSummarizer(), context_window=1_024, trigger=None)
+    agent = model(server)
+    state: Any = {"messages": [SystemMessage("You inspect pumps.")], "compaction": {}}
+    for turn in range(5):
+        said = f"{turn}: " + filled(server, KINDS[kind], 70)
+        state["messages"] = [*state["messages"], HumanMessage(said)]
+        expected = compact.measure(state).tokens
+        answer = agent.invoke(compact.view(state))
+        if turn >= 3:
+            assert expected == pytest.approx(reported(answer), rel=WITHIN)
+        state["messages"] = [*state["messages"], answer]
+
+
+def test_a_counter_of_the_models_own_is_exact_from_the_first_call_and_after_a_fold(
+    server: LlamaServer,
+) -> None:
+    compact = CompactionNode(
+        ExtractiveSummarizer(),
+        context_window=1_024,
+        trigger=("tokens", 600),
+        keep=("tokens", 150),
+        token_counter=templated(server),
+        overhead_tokens=4,
+        min_keep=0,
+    )
+    agent = model(server)
+    state: Any = {"messages": [SystemMessage("You inspect pumps.")], "compaction": {}}
+    folds = 0
+    for kind, text in [*KINDS.items(), *KINDS.items()]:
+        said = f"{kind}: " + filled(server, text, 60)
+        state["messages"] = [*state["messages"], HumanMessage(said)]
+        update = compact.invoke(state)
+        folds += bool(update)
+        state.update(update)
+        expected = compact.measure(state).tokens
+        answer = agent.invoke(compact.view(state))
+        assert expected == pytest.approx(reported(answer), rel=WITHIN)
+        state["messages"] = [*state["messages"], answer]
+    assert folds
+
+
+def test_streamed_answers_carry_usage_only_where_they_are_asked_to(server: LlamaServer) -> None:
+    compact = CompactionNode(ExtractiveSummarizer(), context_window=1_024, trigger=None)
+    thread: list[BaseMessage] = [HumanMessage("Is the pump well?")]
+    for asked in (False, True):
+        answer = model(server, streaming=True, stream_usage=asked).invoke(thread)
+        state = {"messages": [*thread, answer], "compaction": {}}
+        assert (compact.measure(state).reported is not None) is asked
+
+
+def test_a_cached_prompt_counts_in_full(server: LlamaServer) -> None:
+    compact = CompactionNode(ExtractiveSummarizer(), context_window=1_024, trigger=None)
+    thread = [HumanMessage(filled(server, KINDS["prose"], 100))]
+    first, second = (model(server).invoke(thread) for _ in range(2))
+    assert second.usage_metadata["input_token_details"]["cache_read"] > 50
+    state = {"messages": [*thread, second], "compaction": {}}
+    assert compact.measure(state).reported == reported(first)
+
+
+def span() -> list[BaseMessage]:
+    found: list[BaseMessage] = [HumanMessage("Check the pumps.", id="task")]
+    for n in range(20):
+        call: Any = {"name": "check", "args": {"n": n}, "id": f"c{n}"}
+        found.append(AIMessage("", id=f"a{n}", tool_calls=[call]))
+        text = f"Pump {n} runs at {n * 7} rpm. " + KINDS["prose"] * 6
+        found.append(ToolMessage(text, id=f"t{n}", tool_call_id=f"c{n}"))
+    return found
+
+
+def test_its_overflow_is_recognised(server: LlamaServer) -> None:
+    with pytest.raises(Exception, match="exceeds the available context size") as caught:
+        model(server).invoke([HumanMessage(KINDS["log"] * 100)])
+    assert is_overflow(caught.value)
+
+
+@pytest.mark.parametrize("window", [None, 1_024])
+def test_a_useless_summariser_changes_nothing(server: LlamaServer, window: int | None) -> None:
+    # It loops and invents. Without a known window it overflows first.
+    events: list[dict[str, Any]] = []
+    compact = CompactionNode(
+        ModelTier(model(server, max_tokens=48), timeout=60, window=window),
+        context_window=50_000,
+        trigger=("tokens", 1_500),
+        keep=("tokens", 300),
+        hook=events.append,
+    )
+    update = compact.invoke({"messages": span(), "compaction": {}})
+    assert set(update["compaction"]) == {"version", "revision", "failures"}
+    kinds = [event["type"] for event in events]
+    assert kinds[-1] == "compaction.failed"
+    assert "compaction.rejected" in kinds
+    assert ("compaction.tier_failed" in kinds) is (window is None)
