@@ -17,7 +17,7 @@ from langgraph_compaction.errors import (
     RecordVersionError,
 )
 from langgraph_compaction.files import load_settings
-from langgraph_compaction.looking import Check, Explanation, Measurement
+from langgraph_compaction.looking import Explanation, Measurement, TriggerCheck
 from langgraph_compaction.node import CompactionNode
 from langgraph_compaction.ondemand import (
     compact_conversation,
@@ -41,7 +41,6 @@ __version__ = "0.1.0"
 __all__ = [
     "BudgetError",
     "CascadeExhaustedError",
-    "Check",
     "CompactionError",
     "CompactionNode",
     "CompactionRecord",
@@ -56,6 +55,7 @@ __all__ = [
     "ModelTier",
     "RecordError",
     "RecordVersionError",
+    "TriggerCheck",
     "compact_conversation",
     "create_compact_tool",
     "edit_digest",

@@ -57,6 +57,7 @@ def advanced(
         "boundary_hint": stop,
         "render": render,
         "length_at_fold": anchor.position_of(len(messages)),
+        "id_at_fold": messages[-1].id,
         "steps_at_fold": steps,
     }
     if last.id is None:
@@ -70,8 +71,18 @@ def clipped(
     record: CompactionRecord, messages: Sequence[BaseMessage], limits: Render
 ) -> CompactionRecord:
     """The record with other clip limits: what was said under the old ones is of another view."""
-    length = locate(messages, record).position_of(len(messages))
-    return {**record, "render": limits, "length_at_change": length}
+    return {**record, "render": limits, **_changed_now(record, messages)}
+
+
+def _changed_now(record: CompactionRecord, messages: Sequence[BaseMessage]) -> CompactionRecord:
+    """What marks the present end of the list as where another view begins."""
+    changed: CompactionRecord = {
+        "length_at_change": locate(messages, record).position_of(len(messages)),
+        "id_at_change": messages[-1].id if messages else None,
+    }
+    if messages:
+        changed["first_id"] = messages[0].id
+    return changed
 
 
 def revised(record: CompactionRecord) -> CompactionRecord:
@@ -87,7 +98,7 @@ def _by_hand(record: CompactionRecord, messages: Sequence[BaseMessage]) -> Compa
     changed: CompactionRecord = {
         **record,
         "epoch": record.get("epoch", 0) + 1,
-        "length_at_change": locate(messages, record).position_of(len(messages)),
+        **_changed_now(record, messages),
     }
     changed.pop("failures", None)
     return revised(changed)
@@ -177,7 +188,7 @@ def restore(
     left, dropped = segments[:number], segments[number:]
     anchor = locate(messages, record)
     if not left:
-        emptied = _emptied(record, min(anchor.folded_after, len(messages)))
+        emptied = _emptied(record, messages, min(anchor.folded_after, len(messages)))
         return {compaction_key: _by_hand(emptied, messages)}
     new_end = left[-1]
     boundary = _end_of(new_end, messages, anchor)
@@ -216,7 +227,9 @@ def _end_of(segment: DigestSegment, messages: Sequence[BaseMessage], anchor: Anc
     return min(len(messages), max(0, anchor.index_of(segment["last_index"]) + 1))
 
 
-def _emptied(record: CompactionRecord, made_before: int) -> CompactionRecord:
+def _emptied(
+    record: CompactionRecord, messages: Sequence[BaseMessage], made_before: int
+) -> CompactionRecord:
     """A record that covers nothing but still outranks what came before it.
 
     ``made_before`` messages were made under an earlier view: what they say to their provider
@@ -228,6 +241,8 @@ def _emptied(record: CompactionRecord, made_before: int) -> CompactionRecord:
         "length_at_fold": made_before,
         "steps_at_fold": record.get("steps_at_fold", 0),
     }
+    if made_before:
+        emptied["id_at_fold"] = messages[made_before - 1].id
     if "request_id" in record:  # what was carried out is not asked for again
         emptied["request_id"] = record["request_id"]
     return emptied
@@ -270,7 +285,7 @@ def forget(
             "messages yourself and write an empty record with a greater epoch."
         )
     left = [message for index, message in enumerate(messages) if index not in gone]
-    emptied = _emptied(record, len(left))
+    emptied = _emptied(record, left, len(left))
     update: dict[str, Any] = {compaction_key: _by_hand(emptied, left)}
     if hidden:
         update[messages_key] = [RemoveMessage(id=str(message.id)) for message in hidden]

@@ -14,6 +14,8 @@ Each message says what is wrong, where, and what to do about it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
 
 __all__ = [
     "BudgetError",
@@ -51,6 +53,9 @@ class MissingChannelError(CompactionError, KeyError):
         super().__init__(message)
         self.key = key
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.key, str(self))
+
     def __str__(self) -> str:
         # KeyError shows the repr of its argument; this message is a sentence.
         return str(self.args[0])
@@ -80,6 +85,9 @@ class RecordVersionError(RecordError):
         self.found = found
         self.supported = supported
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.found, self.supported)
+
 
 class BudgetError(CompactionError):
     """What must stay in the view (system messages, task, pins, newest group) exceeds the window.
@@ -93,6 +101,9 @@ class BudgetError(CompactionError):
         super().__init__(message)
         self.sizes = dict(sizes)
         self.limit = limit
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), sizes=self.sizes, limit=self.limit), (str(self),)
 
 
 class CascadeExhaustedError(CompactionError):
@@ -109,3 +120,6 @@ class CascadeExhaustedError(CompactionError):
             'one, or set on_error="continue", with which the run goes on.'
         )
         self.failures = list(failures)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.failures,)

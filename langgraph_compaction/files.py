@@ -13,12 +13,12 @@ from typing import Any
 import yaml
 
 from langgraph_compaction.errors import ConfigurationError
-from langgraph_compaction.settings import CompactionSettings
+from langgraph_compaction.settings import CompactionSettings, divided, shortened
 from langgraph_compaction.state import merge_settings
 
 _READERS: dict[str, Callable[[str], Any]] = {
-    ".yaml": yaml.safe_load,
-    ".yml": yaml.safe_load,
+    ".yaml": lambda text: yaml.load(text, _Loader),  # noqa: S506  # a SafeLoader
+    ".yml": lambda text: yaml.load(text, _Loader),  # noqa: S506
     ".toml": tomllib.loads,
     ".json": json.loads,
 }
@@ -62,10 +62,20 @@ def load_settings(
         values = merge_settings(values, _read(Path(overrides)))
         source = f"{source} and {overrides}"
     elif overrides is not None:
+        if not isinstance(overrides, Mapping):
+            raise ConfigurationError(
+                f"Settings file {path}: overrides: {shortened(overrides)} is neither a mapping of "
+                "settings nor the path of a file."
+            )
         values = merge_settings(values, overrides)
         source = f"{source} and overrides"
     with of_file(source):
-        CompactionSettings.of(values)
+        # A section may be for any node: whether one is meant is known only there.
+        sections = [divided(values, key)[1] for key in values]
+        named = [key for key, section in zip(values, sections, strict=True) if section]
+        CompactionSettings.of({key: values[key] for key in values if key not in named})
+        for section in sections:
+            CompactionSettings.of(section)
     return FileSettings(values, source)
 
 
@@ -79,7 +89,24 @@ def of_file(source: str) -> Iterator[None]:
     try:
         yield
     except ConfigurationError as error:
-        raise ConfigurationError(f"Settings file {source}: {error}") from error
+        text = str(error)
+        if '("' in text or "None" in text:  # a remedy in Python's words
+            text += (
+                " (In a file a pair is a list, such as [fraction, 0.8], and None is written null; "
+                "TOML has none: leave the key out.)"
+            )
+        raise ConfigurationError(f"Settings file {source}: {text}") from error
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without keys that stand twice: the first of them would be lost without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002  # PyYAML's signature
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        twice = next((key for key in keys if keys.count(key) > 1), None)
+        if twice is not None:
+            raise yaml.YAMLError(f"{twice!r} stands twice, line {node.start_mark.line + 1} on")
+        return super().construct_mapping(node, deep)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -90,7 +117,12 @@ def _read(path: Path) -> dict[str, Any]:
             "format is known."
         )
     try:
-        values = reader(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
+        values = reader(text) if text.strip() else {}
+    except RecursionError as error:
+        raise ConfigurationError(
+            f"Settings file {path} cannot be parsed: its values are nested too deep."
+        ) from error
     except OSError as error:
         raise ConfigurationError(
             f"Settings file {path} cannot be read: {error.strerror or error}. A relative path is "

@@ -8,18 +8,24 @@ run: it is left out, the level below counts, and an event says so.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.plan.policy import Policy
-from langgraph_compaction.plan.requests import REQUEST_KEY
-from langgraph_compaction.resolving import resolved
-from langgraph_compaction.settings import NAMES, CompactionSettings
+from langgraph_compaction.plan.requests import REQUEST_KEY, read_request
+from langgraph_compaction.resolving import AgentLimits, resolved
+from langgraph_compaction.settings import NAMES, CompactionSettings, divided, shortened
 
 REMEMBERED = 64
 """Different settings of threads and runs whose resolution one node remembers."""
+MOST_PROBLEMS = 20
+"""Lines about settings that cannot be used; the rest is counted."""
+LONGEST_KEY = 20_000
+"""Characters of such settings above which they are not remembered."""
+
+Given = tuple[str, Any]
+"""Where settings come from, as errors name it, and the settings: a mapping, or anything."""
 
 
 class Resolution(NamedTuple):
@@ -30,66 +36,75 @@ class Resolution(NamedTuple):
 
 
 class Levels:
-    """Resolves settings, weakest level first: the node, the thread, the run.
+    """Resolves settings, weakest level first: the node, then whatever a visit comes with.
 
     Keeps nothing of a thread but the values of its settings.
 
     Args:
         settings: the node's settings.
         node: the node's name: values under it are for this node alone.
-        limits: what `resolved` has to know of model and counter.
+        limits: what is known of the agent's model and the counter.
 
     Raises:
-        ConfigurationError: the node's own settings cannot be resolved.
+        ConfigurationError: the node's own settings cannot be resolved, or its name cannot stand
+            among settings.
     """
 
-    def __init__(self, settings: CompactionSettings, *, node: str, **limits: Any) -> None:
-        if node == REQUEST_KEY:
+    def __init__(self, settings: CompactionSettings, *, node: str, limits: AgentLimits) -> None:
+        if not node.strip() or node == REQUEST_KEY or node in NAMES:
             raise ConfigurationError(
-                f"name: a node cannot be called {node!r}: in a thread's settings a request for "
-                "compaction stands under that name. Choose another."
+                f"name: a node cannot be called {node!r}: among settings its own stand under its "
+                f"name, beside {REQUEST_KEY!r} and the settings for all. Choose another."
             )
         self._settings = settings
         self._node = node
         self._limits = limits
-        self._base = Resolution(resolved(settings, **limits), ())
+        self._base = Resolution(resolved(settings, limits), ())
         self._known: dict[str, Resolution] = {}
 
-    def of(self, thread: Any = None, run: Any = None) -> Resolution:
-        """The resolution for a thread's and a run's settings: mappings of JSON values, or None.
+    def of(self, *given: Given) -> Resolution:
+        """The resolution for what a visit comes with, weakest first.
 
         A value that cannot be used is left out, with a line that says why.
         """
-        given = [
-            (level, values)
-            for level, values in (("thread", thread), ("run", run))
-            if values and not _only_request(values)
-        ]
-        if not given:
+        levels = [(level, values) for level, values in given if not _idle(values)]
+        if not levels:
             return self._base
         try:
-            text = json.dumps(given, default=repr)
-        except (TypeError, ValueError, RecursionError):  # no JSON at all: nothing to remember by
-            return self._resolve(given)
+            text = json.dumps([(level, _settings_alone(values)) for level, values in levels])
+        except Exception:  # noqa: BLE001  # no JSON at all: nothing to remember by
+            return self._resolve(levels)
+        if len(text) > LONGEST_KEY:
+            return self._resolve(levels)
         found = self._known.get(text)
         if found is None:
-            found = self._resolve(given)
+            found = self._resolve(levels)
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
             self._known[text] = found
         return found
 
-    def _resolve(self, given: list[tuple[str, Any]]) -> Resolution:
+    def _resolve(self, levels: list[Given]) -> Resolution:
         settings, problems = self._settings, []
-        for level, values in given:
-            try:
-                own = dict(own_values(values, self._node))
-            except ConfigurationError as error:
-                problems.append(f"compaction_settings of the {level}: {error}")
+        for level, values in levels:
+            if not isinstance(values, dict):
+                problems.append(
+                    f"{level}: {shortened(values)} is no dict of "
+                    'settings, such as {"trigger": ["fraction", 0.5]}.'
+                )
                 continue
-            settings, found = self._over(settings, own)
-            problems += [f"compaction_settings of the {level}: {problem}" for problem in found]
-        return Resolution(resolved(settings, **self._limits), tuple(problems))
+            general, own = divided(values, self._node)
+            if REQUEST_KEY in general and _malformed(general.pop(REQUEST_KEY)):
+                problems.append(
+                    f"{level}: {REQUEST_KEY!r} is no request; make one by request_compaction()."
+                )
+            for where, part in ((level, general), (f"{level} for {self._node!r}", own)):
+                settings, found = self._over(settings, part)
+                problems += [f"{where}: {problem}" for problem in found]
+        if len(problems) > MOST_PROBLEMS:
+            more = f"{len(problems) - MOST_PROBLEMS} more settings cannot be used."
+            problems = [*problems[:MOST_PROBLEMS], more]
+        return Resolution(resolved(settings, self._limits), tuple(problems))
 
     def _over(
         self, below: CompactionSettings, values: Mapping[str, Any]
@@ -100,46 +115,54 @@ class Levels:
         for key, value in values.items():
             try:
                 below.changed({key: value})
-                sound[key] = value
-            except ConfigurationError as error:
-                problems.append(str(error))
+                if callable(value):
+                    problems.append(f"{key}: a function belongs into code, not here.")
+                else:
+                    sound[key] = value
+            except Exception as error:  # noqa: BLE001  # values of anybody's may do anything
+                problems.append(_told(error, key))
         try:
             together = below.changed(sound)
-            resolved(together, **self._limits)
+            resolved(together, self._limits)
             return together, problems
-        except ConfigurationError:
-            pass  # they contradict each other, or what is below: take them one by one
-        for key, value in sound.items():
-            try:
-                candidate = below.changed({key: value})
-                resolved(candidate, **self._limits)
-            except ConfigurationError as error:
-                problems.append(str(error))
-            else:
-                below = candidate
-        return below, problems
+        except Exception:  # noqa: BLE001, S110  # they contradict each other, or what is below
+            pass
+        refused: dict[str, str] = {}
+        for _ in range(len(sound)):  # one that fits may make room for another
+            left = len(sound)
+            for key, value in list(sound.items()):
+                try:
+                    candidate = below.changed({key: value})
+                    resolved(candidate, self._limits)
+                except Exception as error:  # noqa: BLE001
+                    refused[key] = f"{key}: {shortened(value)} is left out, for with it: {error}"
+                else:
+                    below = candidate
+                    del sound[key]
+            if len(sound) == left:
+                break
+        return below, [*problems, *(refused[key] for key in sound)]
 
 
-def _only_request(values: Any) -> bool:
-    return isinstance(values, Mapping) and list(values) == [REQUEST_KEY]
+def _settings_alone(values: Any) -> Any:
+    """Settings without the request beside them: each has an id of its own."""
+    if not isinstance(values, dict):
+        return values
+    return {key: value for key, value in values.items() if key != REQUEST_KEY}
 
 
-def own_values(values: Any, node: str) -> Iterator[tuple[str, Any]]:
-    """The values that are for a node: those at the top, then those under its name.
+def _told(error: Exception, key: Any) -> str:
+    if isinstance(error, ConfigurationError):
+        return str(error)
+    return f"{shortened(key)}: its value cannot be used ({type(error).__name__})."
 
-    A dict under any other name that is no setting and looks like none is another node's.
 
-    Raises:
-        ConfigurationError: no mapping was given.
-    """
-    if not isinstance(values, Mapping):
-        raise ConfigurationError(f"{values!r} is no dict of settings.")
-    section = values.get(node) if node not in NAMES else None
-    for key, value in values.items():
-        if key == REQUEST_KEY or (key == node and isinstance(section, Mapping)):
-            continue
-        of_another = isinstance(value, Mapping) and not get_close_matches(str(key), NAMES, n=1)
-        if key in NAMES or not of_another:
-            yield key, value
-    if isinstance(section, Mapping):
-        yield from section.items()
+def _idle(values: Any) -> bool:
+    """Whether settings hold nothing, or nothing but a request, as they do ever after one."""
+    if isinstance(values, dict):
+        return not values or (list(values) == [REQUEST_KEY] and not _malformed(values[REQUEST_KEY]))
+    return values is None
+
+
+def _malformed(request: Any) -> bool:
+    return request is not None and read_request({REQUEST_KEY: request}) is None

@@ -19,8 +19,8 @@ class Measurement:
     Attributes:
         tokens: tokens of the call: ``counted`` and ``overhead`` together.
         counted: tokens of the view's messages, as the counter has them.
-        overhead: tokens beside them. Without a provider's report: ``overhead_tokens``, tools and
-            system prompt. With one: what it reported beyond the count, negative if it was less.
+        overhead: tokens beyond them. Without a provider's report: ``overhead_tokens``, tools and
+            system prompt. With one: what corrects the count to it, negative if it was less.
         reported: input tokens that the provider reported for the newest call under the present
             view; None where there is no such report, or it is not used.
         window: tokens of the context window, None where unknown.
@@ -50,8 +50,12 @@ class Measurement:
         return None if self.window is None else self.tokens / self.window
 
 
+MOST_CUTS = 12
+"""Cuts that the text of an explanation lists."""
+
+
 @dataclass(frozen=True, slots=True)
-class Check:
+class TriggerCheck:
     """One condition of the trigger.
 
     Attributes:
@@ -96,7 +100,7 @@ class Explanation:
     action: Action
     reason: str
     measurement: Measurement
-    trigger: tuple[tuple[Check, ...], ...]
+    trigger: tuple[tuple[TriggerCheck, ...], ...]
     cuts: tuple[int, ...]
     span: tuple[int, int] | None
     span_tokens: int
@@ -151,7 +155,7 @@ def explained(visit: Visit, decision: Decision, counter: TokenCounter) -> Explan
         measurement=measured(decision, counter),
         trigger=tuple(
             tuple(
-                Check(one.kind, measured_value(usage, one), threshold(one, policy.window))
+                TriggerCheck(one.kind, measured_value(usage, one), threshold(one, policy.window))
                 for one in clause
             )
             for clause in policy.clauses
@@ -167,6 +171,11 @@ def explained(visit: Visit, decision: Decision, counter: TokenCounter) -> Explan
     )
 
 
+def _listed(cuts: tuple[int, ...]) -> str:
+    newest = ", ".join(map(str, cuts[-MOST_CUTS:]))
+    return newest if len(cuts) <= MOST_CUTS else f"{cuts[0]} ... {newest} ({len(cuts)} places)"
+
+
 def _kept(kept: tuple[int, ...], decision: Decision) -> tuple[int, ...]:
     anchor = decision.layout.anchor
     return tuple(anchor.position_of(index) for index in kept if index >= anchor.boundary)
@@ -176,10 +185,15 @@ def _lines(told: Explanation) -> Iterator[str]:
     size = told.measurement
     yield f"{told.action} (need: {told.need}). {told.reason}"
     share = "" if size.utilisation is None else f", {size.utilisation:.0%} of the window"
-    source = "" if size.reported is None else f" by the provider's report of {size.reported}"
+    beyond = (
+        f"{size.overhead:+} beside the messages"
+        if size.reported is None
+        else f"corrected by {size.overhead:+} to the provider's report of {size.reported} for the "
+        "newest call and what came after it"
+    )
     yield (
         f"The call has {size.tokens} tokens{share}: {size.counted} counted by {size.counter}, "
-        f"{size.overhead:+} beside the messages{source}."
+        f"{beyond}."
     )
     if size.hard is not None:
         yield f"Hard limit: {size.hard} tokens."
@@ -187,7 +201,7 @@ def _lines(told: Explanation) -> Iterator[str]:
         yield "The trigger is off."
     for clause in told.trigger:
         yield "Trigger: " + " and ".join(
-            f"{one.kind} {one.measured} of {one.threshold:g}{' (reached)' if one.reached else ''}"
+            f"{one.kind} {one.measured} of {one.threshold:.0f}{' (reached)' if one.reached else ''}"
             for one in clause
         )
     if told.span is not None:
@@ -200,7 +214,7 @@ def _lines(told: Explanation) -> Iterator[str]:
         if told.kept:
             yield f"Of these stay: {', '.join(map(str, told.kept))}."
     else:
-        yield f"A span may end before {', '.join(map(str, told.cuts)) or 'no message'}."
+        yield f"A span may end before {_listed(told.cuts) or 'no message'}."
     if told.cooling is not None and told.cooling != told.reason:
         yield told.cooling
     yield from told.problems

@@ -23,6 +23,7 @@ from langgraph_compaction.plan.decision import decide
 from langgraph_compaction.plan.requests import read_request
 from langgraph_compaction.plan.schemas import beside_messages, checked_tools
 from langgraph_compaction.record import CompactionRecord
+from langgraph_compaction.resolving import AgentLimits
 from langgraph_compaction.run.attempts import Attempts
 from langgraph_compaction.run.cascade import tiers_of
 from langgraph_compaction.run.context import run_settings
@@ -30,7 +31,7 @@ from langgraph_compaction.run.drivers import Performer, adrive, drive
 from langgraph_compaction.run.models import agent_model_of, model_limits, model_name
 from langgraph_compaction.run.reporting import Hook, checked_hook, reporter
 from langgraph_compaction.run.tiers import Tier
-from langgraph_compaction.settings import CompactionSettings
+from langgraph_compaction.settings import CompactionSettings, divided
 from langgraph_compaction.state import (
     COMPACTION_KEY,
     MESSAGES_KEY,
@@ -110,13 +111,8 @@ class CompactionNode(Runnable[Any, Update]):
         window, max_output = model_limits(agent_model)
         self._counter = _counter(token_counter, agent_model)
         self._counted = False
-        limits = {
-            "node": name,
-            "window": window,
-            "max_output": max_output,
-            "counts_tokens": self._counter.as_provider,
-        }
-        self.settings, self._levels = _levels(settings, values, limits)
+        limits = AgentLimits(window, max_output, self._counter.as_provider)
+        self.settings, self._levels = _levels(settings, values, name, limits)
         self._tools = checked_tools(tools)
         self._system = None if system_prompt is None else _system_message(system_prompt)
         self._hook = checked_hook(hook)
@@ -139,8 +135,10 @@ class CompactionNode(Runnable[Any, Update]):
 
         Raises:
             MissingChannelError: the state lacks a channel.
-            RecordVersionError: a newer version wrote the record; nothing is written.
+            RecordError, RecordVersionError: the record cannot be read; nothing is written.
             BudgetError: what must stay does not fit the window, even clipped.
+            CascadeExhaustedError: with ``on_error="raise"``; so is what a summariser raised, where
+                it is a refusal of the caller or an error of the program.
         """
         visit = self._visit(input, config)
         return self._update(drive(compaction_steps(visit), self._performer(visit, config)))
@@ -166,28 +164,39 @@ class CompactionNode(Runnable[Any, Update]):
 
         Raises:
             MissingChannelError: the state lacks a channel.
+            RecordError, RecordVersionError: the record cannot be read.
         """
         visit = self._visit(state)
         own = [] if system is None else [_system_message(system)]
         layout = lay_out(visit.messages, visit.record, defaults=visit.policy.render, own=own)
         return layout.view()
 
-    def measure(self, state: Any) -> Measurement:
+    def measure(self, state: Any, config: RunnableConfig | None = None) -> Measurement:
         """Measure the view of a state; nothing is called and nothing changes.
 
-        Raises:
-            MissingChannelError: the state lacks a channel.
-        """
-        visit = self._visit(state)
-        return measured(decide(visit), self._counter)
-
-    def explain(self, state: Any) -> Explanation:
-        """What a visit to this state would do, and why; a dry run that calls nothing.
+        Args:
+            state: the graph's state.
+            config: of the run whose settings count; None: of the run this is called in, if any.
 
         Raises:
             MissingChannelError: the state lacks a channel.
+            RecordError, RecordVersionError: the record cannot be read.
         """
-        visit = self._visit(state)
+        self._counter.text("a")  # whether there is a vocabulary shows at the first count
+        return measured(decide(self._visit(state, config)), self._counter)
+
+    def explain(self, state: Any, config: RunnableConfig | None = None) -> Explanation:
+        """What a visit to this ``state`` would do, and why; a dry run that calls nothing.
+
+        Args:
+            state: the graph's state.
+            config: as for `measure`.
+
+        Raises:
+            MissingChannelError: the state lacks a channel.
+            RecordError, RecordVersionError: the record cannot be read.
+        """
+        visit = self._visit(state, config)
         return explained(visit, decide(visit), self._counter)
 
     def route(self, name: str) -> Callable[[Any], str]:
@@ -215,7 +224,12 @@ class CompactionNode(Runnable[Any, Update]):
             state, messages_key=self.messages_key, compaction_key=self.compaction_key
         )
         own = optional_channel(state, self.settings_key)
-        policy, problems = self._levels.of(own, run_settings(config))
+        run = run_settings(config)
+        policy, problems = self._levels.of(
+            (f"{self.settings_key} of the thread", own),
+            (f"{SETTINGS_KEY} of the run's config", run.configured),
+            (f"{SETTINGS_KEY} of the run's context", run.in_context),
+        )
         if self._beside:
             policy = replace(policy, overhead=policy.overhead + self._beside)
         return Visit(
@@ -232,14 +246,21 @@ class CompactionNode(Runnable[Any, Update]):
     def _performer(self, visit: Visit, config: RunnableConfig | None) -> Performer:
         policy = visit.policy
         attempts = Attempts(policy.summary_timeout)
-        return Performer(self._tiers, reporter(self._hook), config, attempts, raises=policy.raises)
+        return Performer(
+            self._tiers,
+            reporter(self._hook),
+            config,
+            attempts,
+            raises=policy.raises,
+            node=str(self.name),
+        )
 
     def _update(self, record: CompactionRecord | None) -> Update:
         return {} if record is None else {self.compaction_key: record}
 
 
 def _levels(
-    given: Any, values: Mapping[str, Any], limits: dict[str, Any]
+    given: Any, values: Mapping[str, Any], node: str, limits: AgentLimits
 ) -> tuple[CompactionSettings, Levels]:
     """The node's own settings, and the levels on top of them.
 
@@ -248,11 +269,12 @@ def _levels(
     file = load_settings(given) if isinstance(given, str | PathLike) else given
     if not isinstance(file, FileSettings):
         settings = _settings(given).changed(values)
-        return settings, Levels(settings, **limits)
+        return settings, Levels(settings, node=node, limits=limits)
     in_code = CompactionSettings.of(values)
     with of_file(file.source):
-        settings = in_code.changed(file)
-        return settings, Levels(settings, **limits)
+        general, own = divided(file, node)
+        settings = in_code.changed(general).changed(own)
+        return settings, Levels(settings, node=node, limits=limits)
 
 
 def _settings(given: Any) -> CompactionSettings:
@@ -276,5 +298,9 @@ def _counter(given: Any, agent_model: Any) -> TokenCounter:
     return token_counter(given, model_name=name)
 
 
-def _system_message(system: str | SystemMessage) -> SystemMessage:
+def _system_message(system: Any) -> SystemMessage:
+    if not isinstance(system, str | SystemMessage):
+        raise ConfigurationError(
+            f"system: {system!r} is neither text nor a SystemMessage. Pass the agent's prompt."
+        )
     return SystemMessage(content=system) if isinstance(system, str) else system

@@ -7,11 +7,12 @@ from uuid import uuid4
 
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, InjectedToolCallId, tool
+from langgraph.prebuilt import InjectedState
 from langgraph.types import Command
 
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.plan.requests import REQUEST_KEY
-from langgraph_compaction.state import MESSAGES_KEY, SETTINGS_KEY
+from langgraph_compaction.state import MESSAGES_KEY, SETTINGS_KEY, read_channel
 
 DESCRIPTION = (
     "Fold the older part of this conversation into a digest before the next step. Use it when a "
@@ -48,7 +49,9 @@ def request_compaction(
 def create_compact_tool(
     *, messages_key: str = MESSAGES_KEY, settings_key: str = SETTINGS_KEY
 ) -> BaseTool:
-    """The tool ``compact_conversation`` for a state whose channels have other names.
+    """The tool ``compact_conversation``, for a state whose channels may have other names.
+
+    Where the state has no channel for settings, a call fails with `MissingChannelError`.
 
     Args:
         messages_key: name of the channel with the messages.
@@ -57,9 +60,13 @@ def create_compact_tool(
 
     @tool("compact_conversation", description=DESCRIPTION)
     def compact(
-        tool_call_id: Annotated[str, InjectedToolCallId], instructions: str | None = None
+        tool_call_id: Annotated[str, InjectedToolCallId],
+        state: Annotated[Any, InjectedState],
+        instructions: str | None = None,
     ) -> Command[Any]:
-        said = "The older part of the conversation will be folded before the next step."
+        # LangGraph drops updates of channels that the state does not declare, silently.
+        read_channel(state, settings_key, "Annotated[dict, merge_settings]")
+        said = "Compaction is requested: what can be folded is folded before the next step."
         update = request_compaction(instructions, settings_key=settings_key)
         answer = ToolMessage(said, tool_call_id=tool_call_id, name="compact_conversation")
         return Command(update={**update, messages_key: [answer]})

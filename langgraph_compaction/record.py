@@ -92,11 +92,13 @@ class Failures(TypedDict):
 
     count: int
     """How many there were."""
-    steps: int
+    thread_steps: int
     """AI messages of the thread at the last of them."""
     tokens: int
     """Tokens of the view then, overhead included."""
-    request: NotRequired[str]
+    last_id: NotRequired[str]
+    """Id of the newest message then, where it had one: calls since are counted from it."""
+    request_id: NotRequired[str]
     """Id of the request that was to be carried out, if there was one: it waits, too."""
 
 
@@ -135,18 +137,22 @@ class CompactionRecord(TypedDict, total=False):
     """Id of the first message of the channel at that time: while it is there, what stands between
     it and the boundary is what stood there."""
     kept_hints: list[int]
-    """The same for each of ``kept_ids``."""
+    """Index into the messages channel of each of ``kept_ids`` at that time."""
     fingerprint: str
     """Only where messages have no ids: a hash of the messages up to ``last_summarized_index``, so
     that a chat that was cleared and refilled is not mistaken for the one that was folded."""
     length_at_fold: int
     """Messages of the thread when the last fold was made: what stands before this position was
     made under an earlier view."""
+    id_at_fold: str | None
+    """Id of the newest message then, in case the list was cut since."""
     steps_at_fold: int
     """AI messages of the thread when the last fold was made; 0 or absent: no fold yet."""
     length_at_change: int
     """Messages of the thread when something else than a fold last changed the view: a clip, an
     edit, a restore. Absent: nothing did."""
+    id_at_change: str | None
+    """Id of the newest message then."""
     failures: Failures
     """Present while the summarisers fail: how long to leave them alone."""
     request_id: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from langgraph_compaction.errors import ConfigurationError
@@ -43,26 +44,36 @@ MIN_FOLD_WINDOW_SHARE = 0.1
 """A span is worth a model call from 500 tokens on; in a small window from a tenth of it on."""
 
 
-def resolved(
-    settings: CompactionSettings,
-    *,
-    window: int | None = None,
-    max_output: int | None = None,
-    counts_tokens: bool = True,
-) -> Policy:
+@dataclass(frozen=True, slots=True)
+class AgentLimits:
+    """What is known of the agent's model and of how its tokens are counted.
+
+    Attributes:
+        window: tokens of its context window, None where unknown.
+        max_output: tokens that it writes at most, None where unknown.
+        counts_tokens: whether the counter's numbers may be mixed with a provider's.
+    """
+
+    window: int | None = None
+    max_output: int | None = None
+    counts_tokens: bool = True
+
+
+NOTHING_KNOWN = AgentLimits()
+
+
+def resolved(settings: CompactionSettings, limits: AgentLimits = NOTHING_KNOWN) -> Policy:
     """Resolve settings against a model.
 
     Args:
-        settings: the settings.
-        window: tokens of the agent model's context window, if the settings name none.
-        max_output: tokens that the agent's model writes at most, None where unknown.
-        counts_tokens: whether the counter's numbers may be mixed with a provider's.
+        settings: the settings; a window that they name wins over the model's.
+        limits: what is known of the agent's model.
 
     Raises:
         ConfigurationError: a fraction or ``reserve_tokens`` needs a window and there is none; or
             the values contradict each other.
     """
-    window = settings.context_window or window
+    window = settings.context_window or limits.window
     clauses = parse_trigger(settings.trigger)
     if settings.trigger == CompactionSettings.trigger and window is None:
         raise ConfigurationError(
@@ -72,7 +83,7 @@ def resolved(
         )
     _need_window("trigger", settings.trigger, [c for clause in clauses for c in clause], window)
     soft = token_threshold(clauses, window)
-    hard = _hard(settings, window, max_output)
+    hard = _hard(settings, window, limits.max_output)
     if soft is not None and hard is not None and soft >= hard:
         raise ConfigurationError(
             f"trigger: {settings.trigger!r} fires at {soft} tokens, but a view may have at most "
@@ -84,6 +95,11 @@ def resolved(
         min_keep = 0 if keep_messages is not None else MIN_KEEP
     else:
         min_keep = settings.min_keep
+    if settings.min_segment_tokens > settings.max_segment_tokens:
+        raise ConfigurationError(
+            f"min_segment_tokens: {settings.min_segment_tokens} is more than max_segment_tokens, "
+            f"{settings.max_segment_tokens}. Lower the one or raise the other."
+        )
     target = _target(settings, soft, keep_tokens)
     render: Render = {"role": settings.digest_role}
     if settings.digest_header is not None:
@@ -94,7 +110,7 @@ def resolved(
         # As many characters as tokens fit: even the densest text (a token a character) leaves the
         # call group within the window, and ordinary text is far from it.
         render["clip_result_chars"] = hard
-    calibrate = counts_tokens if settings.calibrate == "auto" else settings.calibrate
+    calibrate = limits.counts_tokens if settings.calibrate == "auto" else settings.calibrate
     return Policy(
         enabled=settings.enabled,
         clauses=clauses,
@@ -216,6 +232,11 @@ def _min_fold(settings: CompactionSettings, window: int | None) -> int:
 
 def _max_digest(settings: CompactionSettings, window: int | None) -> int:
     if settings.max_digest_tokens != "auto":
+        if window is not None and settings.max_digest_tokens >= window:
+            raise ConfigurationError(
+                f"max_digest_tokens: {settings.max_digest_tokens} tokens are the whole window of "
+                f'{window}. Lower it, or leave it at "auto".'
+            )
         return settings.max_digest_tokens
     if window is None:
         return DIGEST_TOKENS

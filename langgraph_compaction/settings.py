@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
-from math import inf
 from typing import Any, Literal, Self
 
 from langchain_core.messages import BaseMessage
@@ -100,17 +99,9 @@ class CompactionSettings:
     def __post_init__(self) -> None:
         for name, others in _SWITCHES.items():
             _check_switch(name, getattr(self, name), others)
-        parse_trigger(self.trigger)
-        if self.keep != "auto":
-            parse_keep(self.keep)
-        pin_rule(self.pinned)
+        _check_rules(self)
         for name, least in _WHOLE_NUMBERS.items():
             _check_whole(name, getattr(self, name), least)
-        if self.min_segment_tokens > self.max_segment_tokens:
-            raise ConfigurationError(
-                f"min_segment_tokens: {self.min_segment_tokens} is more than max_segment_tokens, "
-                f"{self.max_segment_tokens}. Lower the one or raise the other."
-            )
         for name in ("segment_share", "min_fold_share"):
             _check_share(name, getattr(self, name))
         check_seconds("summary_timeout", self.summary_timeout)
@@ -147,6 +138,10 @@ class CompactionSettings:
         return replace(self, **_known(values))
 
 
+LONGEST_SECONDS = 1e6
+"""Seconds that a timeout may be, at most (about 12 days): the system's clocks take no more."""
+MOST_TOKENS = 10**12
+"""Greatest number of tokens, messages or characters that is taken for one that was meant."""
 NAMES = tuple(field.name for field in fields(CompactionSettings))
 """The names of all settings."""
 _WHOLE_NUMBERS: dict[str, int] = {
@@ -174,16 +169,56 @@ _OPTIONAL = {"target", "context_window"}
 def _known(values: Mapping[str, Any]) -> dict[str, Any]:
     for key in values:
         if key not in NAMES:
-            near = get_close_matches(str(key), NAMES, n=1)
+            near = get_close_matches(str(key)[:80], NAMES, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(NAMES)}."
-            raise ConfigurationError(f"{key!r} is not a setting{hint}")
+            raise ConfigurationError(f"{shortened(key)} is not a setting{hint}")
     return dict(values)
+
+
+def divided(values: Mapping[str, Any], node: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings for all nodes, and over them those for one.
+
+    A dict under a name that is no setting, and that holds a setting itself, is a node's own.
+
+    Args:
+        values: settings that several nodes may read.
+        node: the name of the one that reads them.
+    """
+    sections = {
+        key: value
+        for key, value in values.items()
+        if key not in NAMES and isinstance(value, Mapping) and any(name in NAMES for name in value)
+    }
+    general = {key: value for key, value in values.items() if key not in sections}
+    return general, dict(sections.get(node, {}))
+
+
+def _check_rules(settings: CompactionSettings) -> None:
+    try:
+        parse_trigger(settings.trigger)
+        if settings.keep != "auto":
+            parse_keep(settings.keep)
+        pin_rule(settings.pinned)
+    except RecursionError:
+        raise ConfigurationError(
+            "trigger, keep or pinned: its values are nested without end. Write a pair, a dict, or "
+            "a list of these."
+        ) from None
 
 
 def _check_switch(name: str, value: Any, others: tuple[str, ...]) -> None:
     if not isinstance(value, bool) and value not in others:
         listed = ", ".join(["True", "False", *map(repr, others)])
         raise ConfigurationError(f"{name}: {value!r} has to be one of {listed}.")
+
+
+def shortened(value: Any) -> str:
+    """A value as an error shows it: a megabyte of it would help nobody."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001  # of a class of anybody's, or an integer of 4,300 digits
+        return f"a {type(value).__name__}"
+    return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 def check_seconds(name: str, value: Any) -> None:
@@ -194,21 +229,24 @@ def check_seconds(name: str, value: Any) -> None:
     """
     if value is None:
         return
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < inf:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 < value <= LONGEST_SECONDS:
         raise ConfigurationError(
-            f"{name}: {value!r} has to be a number of seconds above 0, such as 30.0, or None for "
-            "no limit."
+            f"{name}: {shortened(value)} has to be a number of seconds above 0, such as 30.0, or "
+            "None for no limit."
         )
 
 
 def _check_whole(name: str, value: Any, least: int) -> None:
     if (name in _AUTO and value == "auto") or (name in _OPTIONAL and value is None):
         return
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or not least <= value <= MOST_TOKENS:
         others = [' or "auto"'] if name in _AUTO else []
         others += [" or None"] if name in _OPTIONAL else []
         raise ConfigurationError(
-            f"{name}: {value!r} has to be a whole number of at least {least}{''.join(others)}."
+            f"{name}: {shortened(value)} has to be a whole number of at least {least}"
+            f"{''.join(others)}."
         )
 
 

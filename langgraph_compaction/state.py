@@ -24,6 +24,8 @@ from langgraph_compaction.record import CompactionRecord, checked_record
 MESSAGES_KEY = "messages"
 COMPACTION_KEY = "compaction"
 SETTINGS_KEY = "compaction_settings"
+UNSET = "__unset__"
+"""As a value in an update of a thread's settings: forget that one, the level below counts again."""
 
 
 def merge_compaction(
@@ -141,20 +143,29 @@ def merge_settings(
 
     Args:
         current: the settings in the state; None counts as empty.
-        update: values to change. Dicts are merged key by key; every other value replaces the one
-            before it.
+        update: values to change. Dicts are merged key by key; `UNSET` takes a key out; every other
+            value replaces the one before it. What is no dict at all is kept under "unusable", so
+            that the next visit reports it: nothing that stands here may end a run.
 
     Returns:
         A new dict; neither argument is changed.
     """
-    merged = dict(current or {})
-    for key, value in (update or {}).items():
+    merged = dict(_as_settings(current))
+    for key, value in _as_settings(update).items():
         before = merged.get(key)
-        if isinstance(before, Mapping) and isinstance(value, Mapping):
+        if value == UNSET:
+            merged.pop(key, None)
+        elif isinstance(before, Mapping) and isinstance(value, Mapping):
             merged[key] = merge_settings(before, value)
         else:
             merged[key] = value
     return merged
+
+
+def _as_settings(given: Any) -> Mapping[str, Any]:
+    if isinstance(given, Mapping):
+        return given
+    return {"unusable": given} if given else {}
 
 
 class CompactionState(TypedDict):
@@ -186,7 +197,8 @@ def read_channel(state: Any, key: str, annotation: str) -> Any:
         f"The state that compaction received has no {key!r} channel. Add `{key}: {annotation}` "
         "(without `| None`: such a channel starts missing) to the graph's state class, and to the "
         "node's input schema if it has one of its own, or use CompactionState. If the channel has "
-        "another name, pass it as `messages_key=` or `compaction_key=`.",
+        "another name, pass it as `messages_key=` or `compaction_key=`."
+        + ("" if state else " (The state is empty, as that of a thread which was never run.)"),
     )
 
 

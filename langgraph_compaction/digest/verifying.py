@@ -63,6 +63,10 @@ _REFUSAL = re.compile(
 _HEADING_MARKS = " \t#*_:.-0123456789"
 
 
+MOST_WRAPPINGS = 8
+"""Fences and thoughts around a text that are taken off; more of them are no mistake."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What came back from a summariser.
@@ -135,13 +139,14 @@ def verify(
 
 def cleaned(text: str) -> str:
     """The text without thoughts before it, our own fence tags, a code fence and outer space."""
-    while True:
+    for _ in range(MOST_WRAPPINGS):
         before = text
         text = _FENCE_TAG.sub("", _THOUGHT.sub("", text.strip())).strip()
         wrapped = _CODE_FENCE.match(text)
         text = wrapped.group(1).strip() if wrapped else text
         if text == before:
-            return text
+            break
+    return text
 
 
 def headings(text: str) -> set[str]:

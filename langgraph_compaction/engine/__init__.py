@@ -19,7 +19,7 @@ from langgraph_compaction.engine.limits import fitted, relaxed
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.engine.writing import Writer
 from langgraph_compaction.errors import CascadeExhaustedError
-from langgraph_compaction.plan.cooling import failed_again
+from langgraph_compaction.plan.cooling import failed_again, failures_in_a_row
 from langgraph_compaction.plan.decision import Decision, decide
 from langgraph_compaction.record import CompactionRecord
 
@@ -57,7 +57,8 @@ def compaction_steps(visit: Visit) -> Steps:
     started = {"type": "compaction.started", **facts}
     vetoed = yield Propose(started) if decision.action == "fold" else Emit(started)
     if vetoed and decision.action == "fold":
-        yield Emit({"type": "compaction.skipped", **facts, "reason": "The hook vetoed the fold."})
+        facts["reason"] = "The hook vetoed the fold."
+        yield Emit({"type": "compaction.skipped", **facts})
         if decision.need != "hard":
             return _carried_out(decision, visit.record)
         decision = replace(decision, action="clip", span=None)
@@ -111,7 +112,7 @@ def _pass(
         record = yield from condensed(visit, record, writer, urgent=urgent)
         relaxed_record = relaxed(visit, record)
         size = visit.size(visit.layout(relaxed_record))
-        if record is not visit.record and size >= decision.usage.tokens:
+        if record is not visit.record and size >= visit.size(decision.layout):
             relaxed_record = visit.record  # a digest that saves nothing only loses detail
             exhausted = writer.exhausted = True
             writer.failures.append("a digest was written but saves nothing")
@@ -128,23 +129,23 @@ def _remembered(
     visit: Visit, decision: Decision, record: CompactionRecord, writer: Writer
 ) -> CompactionRecord | None:
     """The record with what the next visits have to know of this one."""
-    if writer.exhausted:
-        if writer.calls == 0:  # nobody was asked: what was known of the failures still holds
-            return None if record is visit.record else revised(record)
-        tokens = visit.size(visit.layout(record))
+    if not writer.exhausted:
+        if record is not visit.record and writer.calls:
+            record = {**record}
+            record.pop("failures", None)
+        if decision.request is not None:
+            record = {**record, "request_id": decision.request.id}
+    elif decision.cooling is None:  # while they are left alone, the failures stay as they were
+        unchanged = record is visit.record
         failures = failed_again(
             visit.record,
+            visit.messages,
             steps=decision.thread_steps,
-            tokens=tokens,
+            tokens=decision.usage.tokens if unchanged else visit.size(visit.layout(record)),
             request=decision.request,
         )
-        return revised({**record, "failures": failures})
-    if record is not visit.record and writer.calls:
-        record = {**record}
-        record.pop("failures", None)
-    if record is visit.record:
-        return _carried_out(decision, record)
-    return _carried_out(decision, record) or revised(record)
+        record = {**record, "failures": failures}
+    return None if record is visit.record else revised(record)
 
 
 def _carried_out(decision: Decision, record: CompactionRecord) -> CompactionRecord | None:
@@ -169,6 +170,7 @@ def _failure(
         **facts,
         "reason": f"no tier wrote an acceptable digest; {rest}",
         "failures": list(writer.failures),
+        "in_a_row": failures_in_a_row(visit.record) + 1,
     }
 
 

@@ -47,15 +47,22 @@ def fitted(
         return record if fit.limits == present else reclipped
     window = visit.policy.window or 0
     view = visit.layout(reclipped).view()
+    if visit.counter.messages(view) + visit.policy.overhead <= window:
+        # Only by what was reported of another call it would not fit: the provider will tell.
+        return reclipped
     sizes = _sizes(visit, view)
     listed = ", ".join(f"{name} {tokens}" for name, tokens in sizes.items())
-    largest = max(view, key=lambda message: visit.counter.messages([message]))
+    largest = max(view, key=visit.counter.message)
+    if max(sizes, key=sizes.__getitem__) == "overhead":
+        advice = "Pass fewer tools, shorten the system prompt, lower overhead_tokens"
+    else:
+        advice = "Shorten or unpin it"
     message = (
         f"What stays in the view takes {sum(sizes.values())} tokens, but the window has "
         f"{window}: {listed}. The largest message is {largest.id!r} ({largest.type}, "
-        f"{visit.counter.messages([largest])} tokens). Shorten or unpin it, lower "
-        "overhead_tokens, or use a model with a larger window; where summarisers failed, see the "
-        "events before."
+        f"{visit.counter.message(largest)} tokens). {advice}, or use a model with a larger window; "
+        "where summarisers failed or a hook vetoed the fold, see the events before. "
+        f"({facts['reason']})"
     )
     yield Emit({"type": "compaction.failed", **facts, "reason": message})
     raise BudgetError(message, sizes=sizes, limit=window)

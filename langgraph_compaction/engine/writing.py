@@ -109,7 +109,7 @@ class Writer:
         while True:
             before = self.learned.get(number)
             text = yield from self._in_pieces(number, source)
-            if self.learned.get(number) == before:
+            if text is not None or self.learned.get(number) == before:
                 return text
 
     def _in_pieces(self, number: int, source: Source) -> Generator[Effect, object, str | None]:
@@ -133,8 +133,10 @@ class Writer:
         joined = "\n".join(texts)
         if len(texts) == 1 or self.count(joined) <= source.max_tokens:
             return joined
+        if len(joined) >= sum(map(len, source.chunks)):  # it does not get shorter: no end in sight
+            return None
         whole = replace(source, chunks=render_segments(texts), texts=texts, span=())
-        return (yield from self._verified(number, whole, previous, (1, 1)))
+        return (yield from self._in_pieces(number, whole))
 
     def _verified(
         self, number: int, source: Source, previous: str | None, part: tuple[int, int]
@@ -209,6 +211,7 @@ class Writer:
         """What a failed call says about the calls after it."""
         self.ended = self.ended or failure.ends_visit
         smaller = self._size(messages[1:]) // 2  # the instructions stay as long as they are
+        smaller = min(smaller, self.learned.get(number, smaller + 1) - 1)
         if failure.overflow and smaller >= LEAST_ROOM:
             self.learned[number] = smaller
         else:

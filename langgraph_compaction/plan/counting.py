@@ -180,7 +180,13 @@ def _checked(count: Callable[[list[BaseMessage]], Any]) -> Callable[[BaseMessage
     """A user's callable for one message, its answers checked."""
 
     def measure(message: BaseMessage) -> int:
-        answer = count([message])
+        try:
+            answer = count([message])
+        except Exception as error:
+            raise ConfigurationError(
+                f"token_counter: {count!r} failed on one message ({type(error).__name__}: {error})."
+                " It must take a list of messages and return their tokens, a number from 0 up."
+            ) from error
         if not (isinstance(answer, int | float) and 0 <= answer < inf):
             raise ConfigurationError(
                 f"token_counter: {count!r} returned {answer!r} for one message. It must take a "

@@ -115,12 +115,17 @@ def _look(thread: Thread) -> _Look:
     sizes = list(map(thread.counter.message, view))
     report = None
     if policy.calibrate:
-        report = calibration(messages, view, sizes, layout.anchor.made_after)
-    if report is not None:
-        beyond = report.reported - report.counted * report.slope - policy.overhead
-        policy = replace(policy, slope=report.slope, beyond=beyond, beyond_of=report.counted)
+        made_after = layout.anchor.made_after
+        report = calibration(messages, view, sizes, made_after, policy.window)
     counted = sum(sizes)
-    tokens = policy.call_tokens(counted)
+    if report is None:
+        tokens = policy.call_tokens(counted)
+    else:
+        tokens = report.reported + round((counted - report.counted) * report.slope)
+        # What comes after a fold is judged without the report: less than counted is not promised.
+        slope = max(1.0, report.slope)
+        beyond = report.reported - report.counted * slope - policy.overhead
+        policy = replace(policy, slope=slope, beyond=max(0.0, beyond), beyond_of=report.counted)
     steps = steps_since_fold(messages, layout)
     thread_steps = record.get("steps_at_fold", 0) + steps
     request = thread.request
@@ -136,7 +141,7 @@ def _look(thread: Thread) -> _Look:
         usage=Usage(tokens=tokens, messages=len(view), steps=steps),
         calibration=report,
         thread_steps=thread_steps,
-        cooling=cooling(record, steps=thread_steps, tokens=tokens, request=request),
+        cooling=cooling(record, messages, steps=thread_steps, tokens=tokens, request=request),
         request=request,
     )
 

@@ -34,8 +34,8 @@ class Policy:
         max_segment: tokens that a segment may have at most.
         max_digest: tokens of all segments together, at most.
         overhead: tokens of every call beside the messages (tool schemas, the agent's prompt).
-        slope: tokens that one counted token is, by what the provider reported.
-        beyond: tokens that the provider reported beyond that and overhead; negative if fewer.
+        slope: tokens that one counted token is, by what the provider reported, from 1 up.
+        beyond: tokens that the provider reported beyond that and overhead, from 0 up.
         beyond_of: counted tokens of the messages of which it reported them.
         calibrate: whether the provider's reports correct the count.
         task: which human message is the task.

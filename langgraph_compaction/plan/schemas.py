@@ -49,6 +49,7 @@ def beside_messages(
     A schema counts as its compact JSON. That is what chat templates of open models hold; OpenAI
     renders it more tersely, so that there the count errs on the safe side until the first report.
     """
-    texts = (json.dumps(tool, ensure_ascii=False, default=str) for tool in tools)
+    compact: dict[str, Any] = {"ensure_ascii": False, "separators": (",", ":"), "default": str}
+    texts = (json.dumps(tool, **compact) for tool in tools)
     size = sum(map(counter.text, texts))
     return size + (0 if system is None else counter.message(system))

@@ -19,6 +19,8 @@ from typing import Any, Literal, NamedTuple
 from langgraph_compaction.errors import ConfigurationError
 
 Kind = Literal["fraction", "tokens", "messages", "steps"]
+MOST = 10**12
+"""Greatest value that is taken for one that was meant."""
 TRIGGER_KINDS: tuple[Kind, ...] = ("fraction", "tokens", "messages", "steps")
 KEEP_KINDS: tuple[Kind, ...] = ("fraction", "tokens", "messages")
 
@@ -132,6 +134,11 @@ def _condition(kind: Any, amount: Any, kinds: Sequence[Kind], parameter: str) ->
         )
     if amount <= 0:
         return None
+    if amount > MOST:
+        raise ConfigurationError(
+            f"{parameter}: the value of {kind!r} has {len(str(int(min(amount, 10**300))))} digits "
+            "or more; write what was meant."
+        )
     if kind == "fraction":
         if amount > 1:
             raise ConfigurationError(

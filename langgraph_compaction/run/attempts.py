@@ -7,9 +7,9 @@ cannot stop: it is abandoned, and the visit asks no other model, so that calls n
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from concurrent.futures import Future, wait
-from contextlib import suppress
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import CancelledError, Future, wait
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from threading import Thread
 from time import monotonic
@@ -22,7 +22,10 @@ from langgraph_compaction.engine.effects import SummaryRequest
 from langgraph_compaction.run.tiers import Tier
 
 GRACE = 2.0
-"""Seconds that an attempt gets to come back after its time is up. What it brings still counts."""
+"""Seconds that a call gets to come back after its time is up. What a thread brings in them still
+counts; a coroutine is cancelled at once."""
+CANCEL_AGAIN = 0.1
+"""Seconds after which a task that was cancelled and has not ended is cancelled again."""
 MOST_ABANDONED = 4
 """Abandoned calls of one tier that may still be under way before it is not asked any more: a
 server that never answers would collect a thread with every visit of every conversation."""
@@ -68,31 +71,33 @@ class Attempts:
 
         Raises:
             AttemptTimeoutError: it took longer, or there is no time left.
-            BaseException: whatever the tier raised.
+            RuntimeError: the call cancelled itself, which is not the run's cancellation.
+            BaseException: whatever else the tier raised.
         """
         seconds = self._seconds(tier)
         if seconds is None:
-            return tier.call(request, config)
+            with _own_cancellation():
+                return tier.call(request, config)
         future = _in_thread(tier, request, config)
-        wait([future], seconds + GRACE)
+        with _left_behind(tier, future):
+            wait([future], seconds + GRACE)
         return self._result(tier, future, seconds)
 
     async def acall(self, tier: Tier, request: SummaryRequest, config: RunnableConfig) -> Reply:
         """Call a tier asynchronously; see `call`."""
         seconds = self._seconds(tier)
-        if seconds is None:
-            return await tier.acall(request, config)
         if tier.awaits:
-            return await self._awaited(tier.acall(request, config), seconds)
+            return await self._awaited(tier, tier.acall(request, config), seconds)
         future = _in_thread(tier, request, config)
-        await _finished(future, seconds + GRACE)
+        with _left_behind(tier, future):
+            await _finished(future, None if seconds is None else seconds + GRACE)
         return self._result(tier, future, seconds)
 
     def _seconds(self, tier: Tier) -> float | None:
         """Seconds that the next attempt may take, None: as long as it takes."""
         if tier.info.local:
             return None
-        tier.abandoned[:] = [future for future in tier.abandoned if not future.done()]
+        tier.abandoned[:] = [call for call in tier.abandoned if not call.done()]
         if len(tier.abandoned) >= MOST_ABANDONED:
             raise AttemptTimeoutError(
                 f"not asked, because {len(tier.abandoned)} earlier calls have not come back yet",
@@ -114,31 +119,54 @@ class Attempts:
             )
         return left
 
-    def _result(self, tier: Tier, future: Future[Reply], seconds: float) -> Reply:
+    def _result(self, tier: Tier, future: Future[Reply], seconds: float | None) -> Reply:
         if future.done():
-            return future.result()
+            with _own_cancellation():
+                return future.result()
         tier.abandoned.append(future)
-        raise _late(seconds, ends_visit=True)
+        raise self._late(tier, seconds, ends_visit=True)
 
-    async def _awaited(self, call: Coroutine[Any, Any, Reply], seconds: float) -> Reply:
+    async def _awaited(
+        self, tier: Tier, call: Coroutine[Any, Any, Reply], seconds: float | None
+    ) -> Reply:
         # A task of its own: what swallows its cancellation must not hold up the run.
         task = asyncio.ensure_future(call)
         task.add_done_callback(_retrieved)
         try:
             await asyncio.wait({task}, timeout=seconds)
         except asyncio.CancelledError:
-            await _cancelled(task)
+            await _cancelled(tier, task)
             raise
-        if task.done():
-            if task.cancelled():
-                raise RuntimeError("the call cancelled itself")
+        if not task.done():
+            await _cancelled(tier, task)
+            raise self._late(tier, seconds, ends_visit=not task.done())
+        with _own_cancellation():
             return task.result()
-        await _cancelled(task)
-        raise _late(seconds, ends_visit=not task.done())
+
+    def _late(self, tier: Tier, seconds: float | None, *, ends_visit: bool) -> AttemptTimeoutError:
+        whose = "" if seconds == tier.timeout else f", what was left of the visit's {self._timeout}"
+        return AttemptTimeoutError(
+            f"no answer within {seconds or 0:.3g} seconds{whose}", ends_visit=ends_visit
+        )
 
 
-def _late(seconds: float, *, ends_visit: bool) -> AttemptTimeoutError:
-    return AttemptTimeoutError(f"no answer within {seconds:.3g} seconds", ends_visit=ends_visit)
+@contextmanager
+def _own_cancellation() -> Iterator[None]:
+    """A call that cancelled itself failed; only who waits for it can cancel the run."""
+    try:
+        yield
+    except (asyncio.CancelledError, CancelledError) as error:
+        raise RuntimeError("the call cancelled itself") from error
+
+
+@contextmanager
+def _left_behind(tier: Tier, future: Future[Reply]) -> Iterator[None]:
+    """Count a thread whose visit ends before it does: the run was cancelled, say."""
+    try:
+        yield
+    except BaseException:
+        tier.abandoned.append(future)
+        raise
 
 
 def _in_thread(tier: Tier, request: SummaryRequest, config: RunnableConfig) -> Future[Reply]:
@@ -158,7 +186,7 @@ def _in_thread(tier: Tier, request: SummaryRequest, config: RunnableConfig) -> F
     return future
 
 
-async def _finished(future: Future[Reply], seconds: float) -> None:
+async def _finished(future: Future[Reply], seconds: float | None) -> None:
     """Wait for a thread without holding up the event loop."""
     loop, event = asyncio.get_running_loop(), asyncio.Event()
 
@@ -172,9 +200,18 @@ async def _finished(future: Future[Reply], seconds: float) -> None:
             await event.wait()
 
 
-async def _cancelled(task: asyncio.Future[Reply]) -> None:
-    task.cancel()
-    await asyncio.wait({task}, timeout=GRACE)
+async def _cancelled(tier: Tier, task: asyncio.Future[Reply]) -> None:
+    """Cancel a task until it has ended, for as long as the grace lasts.
+
+    Once is not enough: on Python 3.11 ``asyncio.wait_for``, in which langchain-openai waits for
+    each chunk of a stream, loses a cancellation that comes together with a chunk.
+    """
+    until = monotonic() + GRACE
+    while not task.done() and monotonic() < until:
+        task.cancel()
+        await asyncio.wait({task}, timeout=min(CANCEL_AGAIN, GRACE))
+    if not task.done():
+        tier.abandoned.append(task)
 
 
 def _retrieved(task: asyncio.Future[Reply]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,10 @@ from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.run.options import bound_model
 from langgraph_compaction.run.tiers import ModelTier, Tier, tier_of
 
-_TOOLS = ("tools", "tool_choice", "functions", "function_call", "parallel_tool_calls")
+_TOOLS = frozenset(
+    "tools tool_choice tool_config functions function_call parallel_tool_calls".split()
+)
+_OPENAI = "https://api.openai.com/v1"
 
 
 def tiers_of(
@@ -74,14 +78,15 @@ def _without_tools(model: Any) -> Any:
 
 
 def _same(one: Any, other: Any) -> bool:
+    one, other = _plain(one), _plain(other)
     if one is other:
         return True
     if isinstance(one, str) and isinstance(other, str):
-        return one.strip() == other.strip()
+        return one == other
     if isinstance(other, str):
-        return _is_named(one, other.strip())
+        return _is_named(one, other)
     if isinstance(one, str):
-        return _is_named(other, one.strip())
+        return _is_named(other, one)
     # Two objects of one configuration are one model; their clients are never equal.
     return (
         isinstance(one, BaseChatModel)
@@ -97,8 +102,19 @@ def _secrets(model: BaseChatModel) -> list[tuple[str, str]]:
     return [(name, key.get_secret_value()) for name, key in found if isinstance(key, SecretStr)]
 
 
+def _plain(model: Any) -> Any:
+    """A name without what goes without saying, a model without bindings that bind nothing."""
+    if isinstance(model, str):
+        return model.strip().removeprefix("openai:")
+    inner, bound = bound_model(model)
+    return model if bound else inner
+
+
 def _is_named(model: Any, name: str) -> bool:
     """Whether a model is what a bare name stands for: OpenAI's, at its own address."""
     from langchain_openai import ChatOpenAI
 
-    return type(model) is ChatOpenAI and model.model_name == name and model.openai_api_base is None
+    if type(model) is not ChatOpenAI or model.model_name != name:
+        return False
+    base = (model.openai_api_base or _OPENAI).rstrip("/")
+    return base == (os.environ.get("OPENAI_API_BASE") or _OPENAI).rstrip("/")

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_config
 from langgraph.runtime import get_runtime
 
-from langgraph_compaction.state import SETTINGS_KEY, merge_settings
+from langgraph_compaction.state import SETTINGS_KEY
 
 
-def run_settings(config: RunnableConfig | None = None) -> Any:
-    """``compaction_settings`` of the run, None where there is none or no run.
+class RunSettings(NamedTuple):
+    """``compaction_settings`` of a run: of its config, and of its context, which wins."""
 
-    From ``configurable``, and over it from the run's context, a mapping or an object that has them.
+    configured: Any
+    in_context: Any
+
+
+def run_settings(config: RunnableConfig | None = None) -> RunSettings:
+    """What a run says of settings; None where it says nothing, or where there is no run.
+
+    From ``configurable``, and from the run's context, a mapping or an object that has them.
 
     Args:
         config: the run's config; None: that of the run this is called in.
@@ -24,12 +31,8 @@ def run_settings(config: RunnableConfig | None = None) -> Any:
         try:
             config = get_config()
         except RuntimeError:  # LangGraph's answer outside a run
-            return None
-    configured = (config.get("configurable") or {}).get(SETTINGS_KEY)
-    in_context = _of(_context())
-    if isinstance(configured, Mapping) and isinstance(in_context, Mapping):
-        return merge_settings(configured, in_context)
-    return configured if in_context is None else in_context
+            return RunSettings(None, None)
+    return RunSettings((config.get("configurable") or {}).get(SETTINGS_KEY), _of(_context()))
 
 
 def _context() -> Any:
@@ -40,6 +43,9 @@ def _context() -> Any:
 
 
 def _of(context: Any) -> Any:
-    if isinstance(context, Mapping):
-        return context.get(SETTINGS_KEY)
-    return getattr(context, SETTINGS_KEY, None)
+    try:
+        if isinstance(context, Mapping):
+            return context.get(SETTINGS_KEY)
+        return getattr(context, SETTINGS_KEY, None)
+    except Exception:  # noqa: BLE001  # a property of anybody's must not end the run
+        return None

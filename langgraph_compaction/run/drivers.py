@@ -28,6 +28,7 @@ class Performer:
         config: the run's config.
         attempts: the visit's clock.
         raises: whether refused credentials and programming errors end the run.
+        node: the node's name, as events have it.
     """
 
     tiers: Sequence[Tier]
@@ -35,6 +36,7 @@ class Performer:
     config: RunnableConfig | None
     attempts: Attempts
     raises: bool
+    node: str = ""
 
     def perform(self, effect: Effect) -> object:
         """Perform one effect synchronously; the outcome is what the step is sent."""
@@ -57,7 +59,9 @@ class Performer:
             return self._failed(error)
 
     def _told(self, event: dict[str, object]) -> bool:
-        return self.report({**event, "duration": round(self.attempts.elapsed, 3)})
+        configurable = (self.config or {}).get("configurable") or {}
+        where = {"node": self.node, "thread_id": configurable.get("thread_id")}
+        return self.report({**event, **where, "duration": round(self.attempts.elapsed, 3)})
 
     def _config_for(self, tier: Tier) -> RunnableConfig:
         return summary_config(self.config, tier.info.name)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from types import TracebackType
+from typing import Any
 
 from langchain_core.exceptions import (
     ModelAuthenticationError,
@@ -16,6 +18,12 @@ REFUSING = frozenset({401, 403, 404})
 """HTTP: not authenticated, not permitted, no such model. Asking again brings the same answer."""
 _REFUSING_ERRORS = (ModelAuthenticationError, ModelPermissionDeniedError, ModelNotFoundError)
 _REFUSING_NAMES = frozenset({"AuthenticationError", "PermissionDeniedError", "NotFoundError"})
+_REFUSING_TEXT = re.compile(
+    "api key not valid"  # Google, with status 400
+    "|could not resolve authentication|authentication failed: no api key"  # Anthropic's client
+    "|missing credentials|api_key client option must be set",  # OpenAI's client
+    re.IGNORECASE,
+)
 
 _PROGRAMMING = (
     TypeError,
@@ -27,7 +35,7 @@ _PROGRAMMING = (
 )
 _CLIENTS = frozenset(
     "openai langchain_openai anthropic langchain_anthropic google langchain_google_genai "
-    "httpx httpx2 httpcore requests urllib3 aiohttp pydantic json".split()
+    "httpx httpx2 httpcore requests urllib3 aiohttp".split()
 )
 """Packages in which such an error says that an answer had a shape they did not expect: openai's
 client raises AttributeError where a proxy answers with a page of HTML."""
@@ -37,8 +45,12 @@ def is_refused(error: BaseException) -> bool:
     """Whether the provider refuses this caller or this model: no retry helps."""
     if isinstance(error, _REFUSING_ERRORS):
         return True
-    status = getattr(error, "status_code", None)
-    return status in REFUSING or type(error).__name__ in _REFUSING_NAMES
+    if any(kind.__name__ in _REFUSING_NAMES for kind in type(error).__mro__):
+        return True
+    status = _field(error, "status_code"), _field(error, "code")  # google.genai has a code alone
+    if any(isinstance(number, int) and number in REFUSING for number in status):
+        return True
+    return _REFUSING_TEXT.search(said_by(error)) is not None
 
 
 def is_programming_error(error: BaseException) -> bool:
@@ -46,6 +58,21 @@ def is_programming_error(error: BaseException) -> bool:
     if not isinstance(error, _PROGRAMMING):
         return False
     return isinstance(error, ConfigurationError) or _raised_in(error.__traceback__) not in _CLIENTS
+
+
+def said_by(error: BaseException) -> str:
+    """The error's text, "" where it cannot even say what it is."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  # of a class of anybody's
+        return ""
+
+
+def _field(error: BaseException, name: str) -> Any:
+    try:
+        return getattr(error, name, None)
+    except Exception:  # noqa: BLE001  # a property of anybody's
+        return None
 
 
 def _raised_in(trace: TracebackType | None) -> str:

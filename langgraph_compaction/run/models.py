@@ -88,6 +88,12 @@ def model_name(model: Any) -> str:
     return type(model).__name__
 
 
+def tier_name(model: Any) -> str:
+    """A name for a summariser: the one it was given as a Runnable, else its model's."""
+    given = getattr(model, "name", None)
+    return given if isinstance(given, str) and given else model_name(model)
+
+
 def model_limits(model: Any) -> tuple[int | None, int | None]:
     """Tokens of a model's window and of its longest output, None where its profile is unknown.
 

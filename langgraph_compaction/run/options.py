@@ -16,6 +16,12 @@ their own words, and a cut-off text is rejected."""
 REASONING_TOKENS = 2_000
 """More where it is not known whether the model reasons first, which counts as output."""
 
+_LENGTHS = ("max_tokens", "max_output_tokens")
+"""Fields for the longest answer: of most chat models, and of Google's."""
+_BOUND_LENGTHS = {*_LENGTHS, "max_completion_tokens"}
+_TIMEOUTS = ("request_timeout", "default_request_timeout", "timeout")
+"""Fields for a client's patience: OpenAI's, Anthropic's, Google's. A call takes it as timeout."""
+
 
 def bound_model(model: Any) -> tuple[Any, dict[str, Any]]:
     """The model inside of bindings, and what it was bound with."""
@@ -51,21 +57,30 @@ def call_options(
     if not isinstance(chat, BaseChatModel):
         return {}
     profile: Mapping[str, Any] = chat.profile or {}
-
-    def takes(name: str) -> bool:
-        known = name in type(chat).model_fields and name not in bound
-        return known and getattr(chat, name) is None
-
+    fields, given = type(chat).model_fields, chat.model_fields_set
     options: dict[str, Any] = {}
-    if temperature is not None and profile.get("temperature", True) and takes("temperature"):
+    # A default of the class is nobody's wish. Anthropic refuses a temperature to a model that
+    # thinks, and names no parameter.
+    thinks = bool(bound.get("thinking") or getattr(chat, "thinking", None))
+    wished = "temperature" in given and chat.temperature is not None  # type: ignore[attr-defined]
+    if (
+        temperature is not None
+        and "temperature" in fields
+        and not (wished or thinks or "temperature" in bound)
+        and profile.get("temperature", True)
+    ):
         options["temperature"] = temperature
-    if takes("max_tokens"):
+    length = next((name for name in _LENGTHS if name in fields), None)
+    if length is not None and not bound.keys() & _BOUND_LENGTHS:
+        configured = getattr(chat, length)
         cap = _output_cap(request, profile, max_output)
-        if cap is not None:
-            options["max_tokens"] = cap
-    # ChatOpenAI's name; an abandoned call ends sooner with it.
-    if timeout is not None and takes("request_timeout") and "timeout" not in bound:
-        options["timeout"] = timeout
+        # Anthropic's integration fills in the profile's; a tier's own limit is a wish.
+        if cap is not None and (configured is None or (max_output and cap < configured)):
+            options[length] = cap
+    patience = next((name for name in _TIMEOUTS if name in fields), None)
+    free = patience is not None and getattr(chat, patience) is None and "timeout" not in bound
+    if timeout is not None and free:
+        options["timeout"] = timeout  # an abandoned call ends sooner with it
     return options
 
 

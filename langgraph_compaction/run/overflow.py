@@ -6,6 +6,8 @@ import re
 
 from langchain_core.exceptions import ContextOverflowError
 
+from langgraph_compaction.run.faults import said_by
+
 _OVERFLOW_CODES = frozenset(
     {
         "context_length_exceeded",  # OpenAI
@@ -20,12 +22,13 @@ _TEXTS = (
     "prompt is too long",  # Anthropic
     "request_too_large|request exceeds the maximum size",  # Anthropic
     "input length and `?max_tokens`? exceed context limit",  # Anthropic
-    "input token count.{0,40}exceeds the maximum number of tokens",  # Gemini
+    "input token count.{0,40}exceeds the maximum number of tokens(?! per)",  # Gemini
     "input is too long for requested model|too many input tokens",  # Bedrock
+    "number of input tokens exceeds (?:the )?maximum length",  # Bedrock, Nova
     "exceeds? the (?:available )?context (?:size|window|length|limit)",  # llama.cpp, OpenAI
     "exceeds (?:the|this|your) (?:model'?s )?(?:maximum )?context",
     r"too large for model with \d+ maximum context",  # Mistral
-    "longer than the model's context length",  # SGLang
+    "longer than the (?:model's context|maximum model) length",  # SGLang, vLLM
     r"`inputs` tokens \+ `max_new_tokens` must be",  # Together, TGI
     "(?:context|prompt|input).{0,60}context overflow",
     "greater than the context length",  # LM Studio
@@ -50,13 +53,16 @@ def is_overflow(error: BaseException) -> bool:
     """
     if isinstance(error, ContextOverflowError):
         return True
-    codes = {getattr(error, "code", None), getattr(error, "type", None)}
+    codes = {
+        code for name in ("code", "type") if isinstance(code := getattr(error, name, None), str)
+    }
     if codes & _NOT_OVERFLOW:
         return False
-    if codes & _OVERFLOW_CODES or getattr(error, "status_code", None) == CONTENT_TOO_LARGE:
+    status = getattr(error, "status_code", None)
+    if codes & _OVERFLOW_CODES or (isinstance(status, int) and status == CONTENT_TOO_LARGE):
         return True
     try:
-        said = f"{error} {getattr(error, 'body', None)}"
-    except Exception:  # noqa: BLE001  # an error that cannot even say what it is
-        return False
-    return _TEXT.search(said) is not None
+        body = str(getattr(error, "body", ""))
+    except Exception:  # noqa: BLE001  # of anybody's class
+        body = ""
+    return _TEXT.search(f"{said_by(error)} {body}") is not None

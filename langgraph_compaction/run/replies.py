@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 
 from langgraph_compaction.digest.verifying import Reply
-from langgraph_compaction.view.blocks import visible_text
+from langgraph_compaction.view.blocks import block_type, visible_text
 
 
 def reply_of(result: Any) -> Reply:
@@ -24,7 +24,9 @@ def reply_of(result: Any) -> Reply:
     if isinstance(result.content, str):
         text = result.content
     else:
-        blocks = [visible_text(block) for block in result.content]
+        # The Responses API has a block type for refusals: what they say is no digest.
+        said = (block for block in result.content if block_type(block) != "refusal")
+        blocks = [visible_text(block) for block in said]
         text = "\n".join(block for block in blocks if block)
     called = isinstance(result, AIMessage) and bool(result.tool_calls or result.invalid_tool_calls)
     return Reply(text, _finish_reason(result.response_metadata), called)
@@ -33,10 +35,12 @@ def reply_of(result: Any) -> Reply:
 def _finish_reason(metadata: Mapping[str, Any]) -> str | None:
     """Chat Completions and Gemini: finish_reason; Anthropic: stop_reason; Ollama: done_reason.
 
-    OpenAI's Responses API says ``status: incomplete`` instead.
+    OpenAI's Responses API says ``status: incomplete`` instead, and why.
     """
     if metadata.get("status") == "incomplete":
-        return "incomplete"
+        details = metadata.get("incomplete_details")
+        reason = details.get("reason") if isinstance(details, Mapping) else None
+        return reason if isinstance(reason, str) else "incomplete"
     for key in ("finish_reason", "stop_reason", "done_reason"):
         if isinstance(metadata.get(key), str):
             return str(metadata[key])

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from inspect import iscoroutinefunction, isfunction, ismethod
+from copy import deepcopy
+from functools import partial
+from inspect import isawaitable, iscoroutinefunction, isfunction, ismethod
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_stream_writer
 from langgraph.constants import TAG_NOSTREAM
+from langgraph.errors import GraphBubbleUp
 
 from langgraph_compaction.errors import ConfigurationError
 
@@ -35,7 +38,8 @@ def checked_hook(hook: Any) -> Hook | None:
     """
     if hook is None:
         return None
-    called = hook if isfunction(hook) or ismethod(hook) else getattr(hook, "__call__", hook)  # noqa: B004
+    inner = hook.func if isinstance(hook, partial) else hook
+    called = inner if isfunction(inner) or ismethod(inner) else getattr(inner, "__call__", inner)  # noqa: B004
     if not callable(hook) or iscoroutinefunction(called):
         raise ConfigurationError(
             f"hook: {hook!r} has to be a plain function that takes an event, a dict. It is called "
@@ -58,7 +62,8 @@ def reporter(hook: Hook | None = None) -> Report:
 
     def report(event: dict[str, Any]) -> bool:
         level = logging.WARNING if event["type"] in _WARNINGS else logging.INFO
-        logger.log(level, "%s: %s", event["type"], event.get("reason", ""), extra={"event": event})
+        told = event["type"], event["reason"], _aside(event)
+        logger.log(level, "%s: %s%s", *told, extra={"event": event})
         if write is not None:
             write(event)
         return hook is not None and _vetoes(hook, event)
@@ -66,12 +71,26 @@ def reporter(hook: Hook | None = None) -> Report:
     return report
 
 
+_SHOWN = ("node", "thread_id", "tier", "need", "tokens_before", "tokens_after", "in_a_row")
+
+
+def _aside(event: dict[str, Any]) -> str:
+    """What a line of the log says beside the reason."""
+    named = ", ".join(f"{name} {event[name]}" for name in _SHOWN if event.get(name) is not None)
+    return f" ({named})" if named else ""
+
+
 def _vetoes(hook: Hook, event: dict[str, Any]) -> bool:
     try:
-        return hook({**event}) is False
+        answer = hook(deepcopy(event))
+    except GraphBubbleUp:  # an interrupt: a person decides whether to fold
+        raise
     except Exception:
         logger.exception("The compaction hook %r failed on %s.", hook, event["type"])
         return False
+    if isawaitable(answer):
+        logger.error("The compaction hook %r has to be awaited, and nothing is here.", hook)
+    return answer is False
 
 
 def summary_config(config: RunnableConfig | None, tier: str) -> RunnableConfig:

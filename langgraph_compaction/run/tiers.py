@@ -9,8 +9,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
-from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.language_models import BaseChatModel, SimpleChatModel
+from langchain_core.runnables import (
+    Runnable,
+    RunnableConfig,
+    RunnableLambda,
+    RunnableSequence,
+    RunnableWithFallbacks,
+)
 
 from langgraph_compaction.digest.extractive import ExtractiveSummarizer
 from langgraph_compaction.digest.verifying import Reply
@@ -19,9 +25,9 @@ from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.run.models import (
     has_provider,
     model_limits,
-    model_name,
     named_model,
     need_langchain,
+    tier_name,
 )
 from langgraph_compaction.run.options import bound_model, call_options
 from langgraph_compaction.run.replies import reply_of
@@ -85,7 +91,7 @@ class Tier(Described, Protocol):
         abandoned: calls that did not come back in time and may still be under way.
     """
 
-    abandoned: list[Future[Reply]]
+    abandoned: list[Future[Reply] | asyncio.Future[Reply]]
 
     @property
     def timeout(self) -> float | None:
@@ -141,13 +147,15 @@ def _awaits(model: Runnable[Any, Any]) -> bool:
     """
     inner, _ = bound_model(model)
     if isinstance(inner, BaseChatModel):
-        kind = type(inner)
-        return (
-            kind._agenerate is not BaseChatModel._agenerate  # noqa: SLF001  # LangChain's own
-            or kind._astream is not BaseChatModel._astream  # noqa: SLF001  # way of overriding
-        )
+        # LangChain's own way of overriding; its two defaults run in a thread of the pool.
+        defaults = (BaseChatModel._agenerate, SimpleChatModel._agenerate)  # noqa: SLF001
+        return type(inner)._agenerate not in defaults  # noqa: SLF001
     if isinstance(inner, RunnableLambda):
         return hasattr(inner, "afunc")
+    if isinstance(inner, RunnableSequence):
+        return all(map(_awaits, inner.steps))
+    if isinstance(inner, RunnableWithFallbacks):
+        return all(map(_awaits, inner.runnables))
     return type(inner).ainvoke is not Runnable.ainvoke
 
 
@@ -158,13 +166,12 @@ class _RunnableTier:
         self._refused: set[str] = set()
         self.timeout = spec.timeout
         self.awaits = _awaits(model)
-        self.abandoned: list[Future[Reply]] = []
+        self.abandoned: list[Future[Reply] | asyncio.Future[Reply]] = []
 
     @property
     def info(self) -> TierInfo:
-        return TierInfo(
-            name=model_name(self._model), window=self._spec.window or model_limits(self._model)[0]
-        )
+        inner, _ = bound_model(self._model)
+        return TierInfo(tier_name(inner), self._spec.window or model_limits(inner)[0])
 
     def call(self, request: SummaryRequest, config: RunnableConfig) -> Reply:
         while True:
@@ -216,7 +223,7 @@ class _NamedTier:
         self._name = name
         self._spec = spec
         self.timeout = spec.timeout
-        self.abandoned: list[Future[Reply]] = []
+        self.abandoned: list[Future[Reply] | asyncio.Future[Reply]] = []
         if has_provider(name):
             need_langchain(name)
 
@@ -247,13 +254,13 @@ class _NamedTier:
 
 class _ExtractiveTier:
     timeout = None
-    awaits = True
+    awaits = False  # it computes: in a thread of its own, not one of the loop's pool
 
     def __init__(self, summarizer: ExtractiveSummarizer, count: Callable[[str], int]) -> None:
         self._summarizer = summarizer
         self._count = count
         self.info = TierInfo("extractive", None, local=True)
-        self.abandoned: list[Future[Reply]] = []
+        self.abandoned: list[Future[Reply] | asyncio.Future[Reply]] = []
 
     def call(self, request: SummaryRequest, _: RunnableConfig) -> Reply:
         limits: dict[str, Any] = {"max_tokens": request.max_tokens, "count": self._count}
@@ -264,4 +271,4 @@ class _ExtractiveTier:
         return Reply(text, verbatim=True)
 
     async def acall(self, request: SummaryRequest, config: RunnableConfig) -> Reply:
-        return await asyncio.to_thread(self.call, request, config)
+        return self.call(request, config)  # not asked for: it does not await

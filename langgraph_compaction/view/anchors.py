@@ -52,7 +52,7 @@ def locate(messages: Sequence[BaseMessage], record: CompactionRecord) -> Anchor:
     """
     last = record.get("last_summarized_index", -1)
     if last < 0:
-        return _anchor(record, 0, (), 0, digest=False)
+        return _anchor(messages, record, 0, (), 0, digest=False)
     boundary = _at_hint(messages, record)
     if boundary is None:
         boundary = _by_id(messages, record)
@@ -65,18 +65,46 @@ def locate(messages: Sequence[BaseMessage], record: CompactionRecord) -> Anchor:
     kept = _kept(messages, record, boundary)
     if boundary != _hint(record) and not record.get("pruned"):
         kept = _with_unknown(messages, record, boundary, kept)
-    return _anchor(record, boundary, kept, last + 1, digest=True)
+    return _anchor(messages, record, boundary, kept, last + 1, digest=True)
 
 
 def _anchor(
-    record: CompactionRecord, boundary: int, kept: tuple[int, ...], position: int, *, digest: bool
+    messages: Sequence[BaseMessage],
+    record: CompactionRecord,
+    boundary: int,
+    kept: tuple[int, ...],
+    position: int,
+    *,
+    digest: bool,
 ) -> Anchor:
-    folded = record.get("length_at_fold", 0)
-    changed = max(folded, record.get("length_at_change", 0))
-    folded_after, made_after = (
-        boundary + max(0, length - position) for length in (folded, changed)
-    )
-    return Anchor(boundary, kept, position, digest, folded_after, made_after)
+    def after(length: int, newest: str | None) -> int:
+        index = boundary + max(0, length - position)
+        return _after(messages, record, index, newest, boundary)
+
+    folded_after = after(record.get("length_at_fold", 0), record.get("id_at_fold"))
+    changed_after = after(record.get("length_at_change", 0), record.get("id_at_change"))
+    return Anchor(boundary, kept, position, digest, folded_after, max(folded_after, changed_after))
+
+
+def _after(
+    messages: Sequence[BaseMessage],
+    record: CompactionRecord,
+    index: int,
+    newest: str | None,
+    boundary: int,
+) -> int:
+    """Index after the message that was the newest at some time, by its id as far as that goes.
+
+    A list that an application keeps at one length loses its front, so that an index tells nothing:
+    without the message, everything there is newer. If the front is unchanged, the end was deleted.
+    """
+    if newest is None or (0 < index <= len(messages) and messages[index - 1].id == newest):
+        return index
+    for found in range(len(messages) - 1, boundary - 1, -1):
+        if messages[found].id == newest:
+            return found + 1
+    front = bool(messages) and record.get("first_id") == messages[0].id
+    return min(index, len(messages)) if front else boundary
 
 
 def _hint(record: CompactionRecord) -> int:

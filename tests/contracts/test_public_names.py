@@ -21,7 +21,6 @@ from langgraph_compaction import middleware, record
 NAMES = [
     "BudgetError",
     "CascadeExhaustedError",
-    "Check",
     "CompactionError",
     "CompactionNode",
     "CompactionRecord",
@@ -36,6 +35,7 @@ NAMES = [
     "ModelTier",
     "RecordError",
     "RecordVersionError",
+    "TriggerCheck",
     "compact_conversation",
     "create_compact_tool",
     "edit_digest",

@@ -15,7 +15,6 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 import langgraph_compaction
 from langgraph_compaction import (
-    Check,
     CompactionNode,
     CompactionRecord,
     CompactionSettings,
@@ -24,6 +23,7 @@ from langgraph_compaction import (
     ExtractiveSummarizer,
     Measurement,
     ModelTier,
+    TriggerCheck,
     errors,
     load_settings,
     middleware,
@@ -153,7 +153,7 @@ def test_the_fields_of_every_event_are_there(caplog: pytest.LogCaptureFixture) -
 
     text = "It was cleaned, closed and run for an hour without a fault. " * 20
     messages = [
-        HumanMessage("Check the pumps."),
+        HumanMessage("TriggerCheck the pumps."),
         *(AIMessage(f"Pump {n}. {text}") for n in range(9)),
     ]
     state = {"messages": messages, "compaction": {}}
@@ -189,7 +189,9 @@ def test_every_method_and_figure_of_the_node_is_there() -> None:
     methods = [name for name in vars(CompactionNode) if not name.startswith("_")]
     methods += vars(CompactionNode(ExtractiveSummarizer(), context_window=8_000))
     methods = [name for name in methods if not name.startswith("_")]
-    figures = [field.name for told in (Measurement, Explanation, Check) for field in fields(told)]
+    figures = [
+        field.name for told in (Measurement, Explanation, TriggerCheck) for field in fields(told)
+    ]
     figures += ["utilisation", "reached"]
     assert [name for name in [*methods, *figures] if f"`{name}" not in text] == []
     assert all(field.default is MISSING for field in fields(Measurement))

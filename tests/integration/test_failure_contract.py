@@ -80,6 +80,11 @@ def raises(_: Sequence[BaseMessage]) -> str:
     raise ConnectionError("down")
 
 
+async def hangs(_: Sequence[BaseMessage]) -> str:
+    await asyncio.sleep(60)
+    return "too late"
+
+
 def slow(_: Sequence[BaseMessage]) -> str:
     time.sleep(1.5)
     raise ConnectionError("and down after all")
@@ -91,7 +96,7 @@ def answers(text: Any) -> Callable[[Sequence[BaseMessage]], Any]:
 
 BAD: dict[str, Any] = {
     "raises": raises,
-    "times out": ModelTier(slow, timeout=0.1),
+    "is late and raises": ModelTier(slow, timeout=0.1),
     "refuses": answers("I'm sorry, but I can't help with that request."),
     "returns nothing": answers(""),
     "returns None": answers(None),
@@ -151,6 +156,15 @@ def test_all_tiers_fail_and_there_is_no_room(way: str, bad: str) -> None:
     assert thread.kinds[-2:] == ["failed", "completed"]
     after = thread.node.measure({**thread.state, **update})
     assert after.tokens <= 900
+
+
+@cells
+def test_a_tier_that_times_out_is_the_next_ones_turn(need: str) -> None:
+    thread = Thread(need, "async", [ModelTier(hangs, timeout=0.1), good_summary])
+    update = thread.visit()
+    assert update["compaction"]["segments"][0]["model"] == "good_summary"
+    reason = next(event["reason"] for event in thread.events if "tier_failed" in event["type"])
+    assert "no answer within 0.1 seconds" in reason
 
 
 @cells
@@ -313,10 +327,6 @@ def test_a_newer_record_is_an_error_and_nothing_is_written(need: str, way: str) 
 
 @ways
 def test_the_visit_has_a_time_of_its_own(way: str) -> None:
-    async def hangs(_: Sequence[BaseMessage]) -> str:
-        await asyncio.sleep(60)
-        return ""
-
     model = ModelTier(hangs if way == "async" else slow, timeout=30.0)
     thread = Thread("soft", way, [model, good_summary], summary_timeout=0.3)
     begun = time.monotonic()

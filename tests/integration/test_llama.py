@@ -77,7 +77,7 @@ def reported(message: Any) -> int:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_from_the_third_call_on_the_count_is_the_providers(server: LlamaServer, kind: str) -> None:
+def test_from_the_fourth_call_on_the_count_is_the_providers(server: LlamaServer, kind: str) -> None:
     # tiktoken's vocabulary is not the model's: up to 4.6 tokens are one of ours.
     compact = CompactionNode(ExtractiveSummarizer(), context_window=1_024, trigger=None)
     agent = model(server)

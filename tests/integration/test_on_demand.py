@@ -13,6 +13,7 @@ from langgraph_compaction import (
     CompactionNode,
     CompactionState,
     ConfigurationError,
+    MissingChannelError,
     compact_conversation,
     create_compact_tool,
     forget,
@@ -171,7 +172,7 @@ def test_the_agent_asks_by_its_tool() -> None:
     graph = loop(compact, model, tools=[compact_conversation], checkpointer=InMemorySaver())
     graph.invoke({"messages": messages()}, CONFIG)
     values = graph.get_state(CONFIG).values
-    assert values["messages"][-1].text.startswith("Done. The older part")
+    assert values["messages"][-1].text.startswith("Done. Compaction is requested")
     assert len(values["compaction"]["segments"]) == 1
     assert len(summaries.prompts) == 1
     assert "SQL" in summaries.prompts[0][0].text
@@ -193,11 +194,19 @@ def test_the_tool_in_create_agent() -> None:
 
 def test_the_tool_for_channels_of_other_names() -> None:
     tool = create_compact_tool(messages_key="chat", settings_key="options")
-    call: Any = {"name": tool.name, "args": {}, "id": "c9", "type": "tool_call"}
+    state = {"chat": [], "options": {}}
+    call: Any = {"name": tool.name, "args": {"state": state}, "id": "c9", "type": "tool_call"}
     update = tool.invoke(call).update
     assert set(update) == {"chat", "options"}
     assert update["chat"][0].tool_call_id == "c9"
     assert update["options"]["request"]["instructions"] is None
+
+
+def test_without_the_channel_the_tool_says_so() -> None:
+    # LangGraph would drop the request without a word, and the agent would wait for it.
+    call: Any = {"name": "x", "args": {"state": {"messages": []}}, "id": "c", "type": "tool_call"}
+    with pytest.raises(MissingChannelError, match="compaction_settings"):
+        compact_conversation.invoke(call)
 
 
 def test_the_models_schema_of_the_tool_has_no_call_id() -> None:

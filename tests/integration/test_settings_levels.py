@@ -14,7 +14,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from pydantic import BaseModel
 
-from langgraph_compaction import CompactionNode, CompactionState, load_settings
+from langgraph_compaction import (
+    CompactionNode,
+    CompactionState,
+    ConfigurationError,
+    load_settings,
+)
+from langgraph_compaction.state import UNSET
 from tests.support.replay import good_summary
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
@@ -190,7 +196,7 @@ def test_a_wrong_value_of_a_run_is_named_as_such() -> None:
     told: list[dict[str, Any]] = []
     node = CompactionNode(good_summary, context_window=50_000, hook=told.append)
     node.invoke({"messages": [HumanMessage("hi")], "compaction": {}}, config)
-    assert told[0]["reason"].startswith("compaction_settings of the run: keep: 'much'")
+    assert told[0]["reason"].startswith("compaction_settings of the run's config: keep: 'much'")
 
 
 # ---- who wins
@@ -231,6 +237,89 @@ def test_a_section_under_the_nodes_name_is_for_that_node_alone() -> None:
         assert trigger_of(node, None, settings) == expected
         state = {"messages": [], "compaction": {}, "compaction_settings": settings}
         assert node.explain(state).problems == ()
+
+
+@pytest.mark.parametrize("other", ["writer", "agent", "planner", "digest", "pin", "keeper"])
+def test_another_nodes_section_is_no_slip_of_the_pen(other: str) -> None:
+    node = CompactionNode(good_summary, context_window=50_000)
+    settings = {other: {"trigger": ["tokens", 500]}}
+    state = {"messages": [], "compaction": {}, "compaction_settings": settings}
+    assert node.explain(state).problems == ()
+
+
+def test_a_wrong_section_leaves_what_is_right_beside_it() -> None:
+    node = CompactionNode(good_summary, context_window=50_000)
+    settings = {"trigger": ["tokens", 3_000], "compact": {"trigger": "x"}}
+    assert trigger_of(node, settings) == 3_000
+    state = {"messages": [], "compaction": {}, "compaction_settings": settings}
+    assert "for 'compact'" in node.explain(state).problems[0]
+
+
+def test_a_file_may_have_sections(tmp_path: Path) -> None:
+    file = tmp_path / "compaction.json"
+    file.write_text(json.dumps({"trigger": ["tokens", 3_000], "small": {"trigger": None}}), "utf-8")
+    for name, expected in (("small", None), ("large", 3_000)):
+        node = CompactionNode(good_summary, context_window=50_000, name=name, settings=file)
+        assert trigger_of(node) == expected
+
+
+@pytest.mark.parametrize("name", ["", " ", "request", "trigger"])
+def test_a_name_that_cannot_stand_among_settings_is_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="name: "):
+        CompactionNode(good_summary, context_window=50_000, name=name)
+
+
+def test_a_value_of_a_thread_can_be_taken_back() -> None:
+    running = graph()
+    running.update_state(CONFIG, {"compaction_settings": {**EARLY, "triger": 1}})
+    assert any("'triger'" in event["reason"] for event in events(running, CONFIG, 1))
+    running.update_state(CONFIG, {"compaction_settings": {"triger": UNSET, "trigger": UNSET}})
+    assert events(running, CONFIG, 12) == []
+    assert running.get_state(CONFIG).values["compaction_settings"]["keep"] == ["tokens", 200]
+
+
+@pytest.mark.parametrize("junk", ["off", 7, ["trigger"]])
+def test_no_dict_as_an_update_ends_no_run(junk: Any) -> None:
+    running = graph()
+    told = list(
+        running.stream({**note(0), "compaction_settings": junk}, CONFIG, stream_mode="custom")
+    )
+    assert [event["type"] for event in told] == ["compaction.failed"]
+
+
+class Spiteful:
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("no comparison")
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no words")
+
+
+NESTED: list[Any] = []
+for _ in range(2_000):
+    NESTED = [NESTED]
+HOSTILE: list[Any] = [NESTED, ["tokens", 10**400], 10**5_000, Spiteful(), float("nan"), print]
+
+
+@pytest.mark.parametrize("key", ["trigger", "keep", "context_window", "task", "pinned", "prompt"])
+@pytest.mark.parametrize("value", HOSTILE, ids=lambda value: type(value).__name__)
+def test_hostile_values_are_left_out(key: str, value: Any) -> None:
+    node = CompactionNode(good_summary, context_window=50_000)
+    state = {"messages": [], "compaction": {}, "compaction_settings": {key: value}}
+    assert node.invoke(state) == {}
+    assert node.explain(state).problems
+
+
+def test_values_that_are_right_together_are_taken() -> None:
+    node = CompactionNode(good_summary, context_window=50_000, trigger=("tokens", 10_000))
+    settings = {"keep": ["tokens", 12_000], "trigger": ["tokens", 20_000], "target": 90_000}
+    state = {"messages": [], "compaction": {}, "compaction_settings": settings}
+    told = node.explain(state)
+    assert told.measurement.trigger == 20_000
+    assert len(told.problems) == 1
+    assert told.problems[0].startswith("compaction_settings of the thread: target: 90000")
 
 
 def test_a_slip_of_the_pen_is_not_taken_for_another_nodes_section() -> None:

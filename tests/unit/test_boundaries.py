@@ -21,7 +21,7 @@ from langgraph_compaction.changes import advanced
 from langgraph_compaction.plan.boundaries import Span, choose_span
 from langgraph_compaction.plan.policy import Policy
 from langgraph_compaction.record import CompactionRecord
-from langgraph_compaction.resolving import resolved
+from langgraph_compaction.resolving import AgentLimits, resolved
 from langgraph_compaction.settings import CompactionSettings
 from langgraph_compaction.view import lay_out
 from langgraph_compaction.view.clipping import text_size
@@ -40,7 +40,7 @@ SMALL: dict[str, Any] = {
 
 
 def policy(window: int | None = None, **values: Any) -> Policy:
-    return resolved(CompactionSettings.of({**SMALL, **values}), window=window)
+    return resolved(CompactionSettings.of({**SMALL, **values}), AgentLimits(window))
 
 
 def count(messages: Sequence[BaseMessage]) -> int:

@@ -28,11 +28,11 @@ LIMITS: dict[str, Any] = {
 
 
 def failures(count: int, steps: int = 100, tokens: int = 1_000) -> CompactionRecord:
-    return {"failures": {"count": count, "steps": steps, "tokens": tokens}}
+    return {"failures": {"count": count, "thread_steps": steps, "tokens": tokens}}
 
 
 def rests(record: CompactionRecord, steps: int, tokens: int = 1_000) -> bool:
-    return cooling(record, steps=steps, tokens=tokens) is not None
+    return cooling(record, (), steps=steps, tokens=tokens) is not None
 
 
 def test_without_failures_nobody_is_left_alone() -> None:
@@ -57,7 +57,7 @@ def test_deleted_messages_say_nothing_of_what_came_since() -> None:
 
 @given(st.integers(1, 20), st.integers(0, 30), st.integers(0, 3_000))
 def test_the_reason_says_how_long(count: int, made: int, tokens: int) -> None:
-    found = cooling(failures(count), steps=100 + made, tokens=tokens)
+    found = cooling(failures(count), (), steps=100 + made, tokens=tokens)
     if found is not None:
         assert f"{(10 if count >= 3 else 3) - made} more call(s)" in found.reason
         assert f"{count} time(s)" in found.reason
@@ -67,8 +67,8 @@ def test_the_reason_says_how_long(count: int, made: int, tokens: int) -> None:
 def test_failures_in_a_row_are_counted() -> None:
     record: CompactionRecord = {}
     for count in range(1, 5):
-        record = {"failures": failed_again(record, steps=count, tokens=7)}
-        assert record["failures"] == {"count": count, "steps": count, "tokens": 7}
+        record = {"failures": failed_again(record, (), steps=count, tokens=7)}
+        assert record["failures"] == {"count": count, "thread_steps": count, "tokens": 7}
 
 
 # ---- through the node
@@ -176,9 +176,10 @@ def test_a_request_is_tried_at_once_and_then_waits_with_the_others_and_is_not_lo
     wanted = chat.state["compaction_settings"]["request"]["id"]
     assert chat.state["compaction"]["failures"] == {
         "count": 3,
-        "steps": 12,
+        "thread_steps": 12,
         "tokens": chat.state["compaction"]["failures"]["tokens"],
-        "request": wanted,
+        "last_id": "a12",
+        "request_id": wanted,
     }
     assert "request_id" not in chat.state["compaction"]
     assert list(chat.asked_at(10)) == [False] * 9 + [True]
@@ -193,23 +194,6 @@ def test_a_request_made_after_the_failures_ends_even_an_open_breaker() -> None:
     chat.state.update(request_compaction())
     assert list(chat.asked_at(1)) == [True]
     assert chat.state["compaction"]["segments"]
-
-
-def test_a_digest_that_saves_nothing_is_not_bought_again_at_once() -> None:
-    def wordy(messages: list[BaseMessage]) -> str:
-        return good_summary(messages) + "\n## Findings\n" + "All is well with it. " * 40
-
-    events: list[dict[str, Any]] = []
-    options: dict[str, Any] = {**LIMITS, "min_segment_tokens": 400, "max_segment_tokens": 400}
-    node = CompactionNode(wordy, hook=events.append, **options)
-    messages: list[BaseMessage] = [AIMessage("Short.", id=f"a{n}") for n in range(60)]
-    state: dict[str, Any] = {"messages": [HumanMessage("Go.", id="h"), *messages]}
-    state["compaction"] = {}
-    for _ in range(3):
-        state.update(node.invoke(state))
-    kinds = [event["type"] for event in events]
-    assert kinds.count("compaction.started") <= 1, kinds
-    assert not state["compaction"].get("segments")
 
 
 # ---- at the hard limit
@@ -234,11 +218,33 @@ def test_at_the_hard_limit_a_failed_summariser_is_asked_and_extracts_stand_in() 
 
 def test_while_the_breaker_is_open_extracts_stand_in_without_a_call() -> None:
     chat = Chat(**HARD)
-    chat.state["compaction"] = {"failures": {"count": 3, "steps": 8, "tokens": 900}}
+    chat.state["compaction"] = {"failures": {"count": 3, "thread_steps": 8, "tokens": 900}}
     assert list(chat.asked_at(1)) == [False]
     record = chat.state["compaction"]
     assert record["segments"][-1]["model"] == "extractive"
-    assert record["failures"] == {"count": 3, "steps": 8, "tokens": 900}
+    assert record["failures"] == {"count": 3, "thread_steps": 8, "tokens": 900}
     failed = next(event for event in chat.events if event["type"] == "compaction.failed")
     assert "left alone" in failed["failures"][0]
     assert chat.events[-1]["attempts"] == 0
+
+
+def test_a_list_that_is_kept_at_one_length_counts_calls_all_the_same() -> None:
+    chat = Chat()
+    chat.summariser.well = False
+    chat.visit()
+    chat.summariser.well = True
+    visits = 0
+    while not chat.state["compaction"].get("segments"):
+        visits += 1
+        assert visits < 6, "the cool-down never ended"
+        del chat.state["messages"][1]
+        chat.visit()
+    assert visits == 3
+
+
+def test_failures_without_a_call_are_failures() -> None:
+    chat = Chat(summary_timeout=1e-9)
+    chat.visit()
+    assert chat.summariser.asked == 0
+    assert chat.state["compaction"]["failures"]["count"] == 1
+    assert chat.visit() == {}

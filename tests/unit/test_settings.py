@@ -22,7 +22,9 @@ def direct(values: dict[str, Any]) -> CompactionSettings:
 
 
 def resolved(window: int | None = None, max_output: int | None = None, **values: Any) -> Policy:
-    return resolving.resolved(CompactionSettings.of(values), window=window, max_output=max_output)
+    return resolving.resolved(
+        CompactionSettings.of(values), resolving.AgentLimits(window, max_output)
+    )
 
 
 # ---- single values

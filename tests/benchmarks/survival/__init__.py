@@ -1,0 +1,1 @@
+"""Which planted facts survive rounds of compaction, beside other systems. See `__main__`."""
