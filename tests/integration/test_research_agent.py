@@ -118,6 +118,8 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
+        # Tests that run in the background ignore interrupts, and so do their heirs.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  # no threads
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
