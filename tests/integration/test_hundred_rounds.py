@@ -23,6 +23,7 @@ from langgraph_compaction import (
     CompactionState,
     ConfigurationError,
     ExtractiveSummarizer,
+    ModelTier,
     model_view,
 )
 from tests.integration.doubles import DIGEST_WORD, assert_valid, digest, transcript
@@ -151,7 +152,7 @@ def test_every_message_is_in_exactly_one_accepted_fold(window: int, seed: int) -
     views, state = [], {}
     for _ in range(MOST_ROUNDS):
         node = CompactionNode(
-            [flaky, flaky],
+            [flaky, ModelTier(flaky, timeout=20.0)],  # a second try: another tier of one model
             context_window=window,
             trigger=("tokens", 600),
             max_digest_tokens=400,
@@ -163,7 +164,8 @@ def test_every_message_is_in_exactly_one_accepted_fold(window: int, seed: int) -
         if ledger.folds >= FOLDS:
             break
     assert ledger.folds >= FOLDS
-    assert flaky.calls > 1.5 * FOLDS  # many of them bad
+    # Many of them bad, though a summariser that failed is left alone for a while.
+    assert flaky.calls - len(ledger.accepted) > FOLDS / 3
     assert len(set(ledger.accepted)) == len(ledger.accepted)
     assert max(segment["level"] for segment in state["compaction"]["segments"]) > 0
     assert_valid([view for view in views if not isinstance(view[-1], AIMessage)])
