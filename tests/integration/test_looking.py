@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
+from langgraph.types import Command, interrupt
 
 from langgraph_compaction import (
     CompactionNode,
@@ -259,3 +261,25 @@ async def test_the_runs_callbacks_tags_and_metadata_reach_the_summary_call(way: 
     assert wanted.items() <= seen["metadata"].items()
     assert seen["name"] == "langgraph_compaction.summary"
     assert seen["parent_run_id"] is not None
+
+
+# ---- a person decides
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_a_hook_may_interrupt_and_let_a_person_decide(answer: bool) -> None:
+    def hook(event: dict[str, Any]) -> bool | None:
+        if event["type"] != "compaction.started":
+            return None
+        return bool(interrupt("Fold?"))
+
+    builder = StateGraph(CompactionState)
+    builder.add_node("compact", node(hook=hook))
+    builder.add_edge(START, "compact")
+    graph = builder.compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    waiting = graph.invoke({"messages": messages()}, config)
+    assert waiting["__interrupt__"][0].value == "Fold?"
+    assert waiting["compaction"] == {}
+    done = graph.invoke(Command(resume=answer), config)
+    assert bool(done["compaction"].get("segments")) is answer
