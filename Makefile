@@ -43,8 +43,8 @@ check: .venv/.test  ## Lint, formatting, types, import rules
 	@$(VENV_PYTHON) -m mypy --no-error-summary
 	@$(VENV_PYTHON) -m tests.contracts.test_layers
 
-bench: .venv/.bench  ## Run the benchmarks (tests/benchmarks/[a-z]*.py)
-	@set -e; for program in tests/benchmarks/[a-z]*.py; do \
+bench: .venv/.bench  ## Run the benchmarks (tests/benchmarks)
+	@set -e; for program in tests/benchmarks/[a-z]*; do \
 	  echo "== $$program"; \
 	  $(VENV_PYTHON) -m "tests.benchmarks.$$(basename "$$program" .py)" $(ARGS); \
 	done

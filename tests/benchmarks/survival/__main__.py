@@ -28,7 +28,6 @@ from tests.benchmarks.survival.summariser import ScriptedSummariser
 from tests.benchmarks.survival.systems import Limits, systems
 from tests.benchmarks.survival.tables import budgets, survival, table
 
-FOLDER = Path(__file__).parents[4] / "shared" / "transcripts"
 TRANSCRIPTS = "pi-refactor,swe-sphinx-9258,deerflow-fe3f7974"
 """A long session of coding, a run of SWE-bench, and web research."""
 ROUNDS = (1, 5, 10, 20)
@@ -44,7 +43,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--budget", type=int, default=4_000, help="tokens of a digest (4000)")
     parser.add_argument("--round", type=int, default=8_000, help="tokens of a round (8000)")
     parser.add_argument("--keep", type=int, default=2_000, help="tokens kept as they are (2000)")
-    parser.add_argument("--transcripts", default=os.environ.get("TRANSCRIPTS", str(FOLDER)))
+    parser.add_argument("--transcripts", default=os.environ.get("TRANSCRIPTS", ""))
     parser.add_argument("--names", default=TRANSCRIPTS, help="transcripts, comma-separated")
     options = parser.parse_args()
     options.losses = [float(loss) for loss in options.losses.split(",")]
