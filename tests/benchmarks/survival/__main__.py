@@ -77,7 +77,7 @@ def transcripts(options: argparse.Namespace) -> None:
     from tests.support.histories import load_transcripts
 
     folder = Path(options.transcripts)
-    if not folder.is_dir():
+    if not options.transcripts or not folder.is_dir():
         print("No transcripts: name a folder with --transcripts or $TRANSCRIPTS.")
         return
     chosen = systems(options.systems)
