@@ -127,7 +127,7 @@ def todo_list(arguments: Any) -> list[tuple[str, str]]:
 
 def _line(name: str, arguments: Any) -> str:
     """A call on one line: its name and arguments; long texts beside others are left out."""
-    name = clean(name)
+    name = clean(name) or "tool"  # of a name nothing may be left: it is what a model wrote
     if not isinstance(arguments, Mapping):
         return f"{name}({_argument(arguments, ALONE)})"
     if len(arguments) == 1:

@@ -793,3 +793,14 @@ class TestCondense:
 
     def test_texts_without_content_still_give_a_digest(self) -> None:
         assert "\n- " in condensed("", "## Goal\n")
+
+
+def test_a_tool_whose_name_is_no_name_is_a_tool() -> None:
+    calls = [{"name": "```", "args": {}, "id": "1", "type": "tool_call"}]
+    span = [
+        AIMessage("", tool_calls=calls),  # type: ignore[arg-type]
+        ToolMessage("The pump was opened.", tool_call_id="1"),
+    ]
+    text = ExtractiveSummarizer().summarize(span, max_tokens=200, count=len)
+    assert "tool()" in text
+    assert "-  →" not in text
