@@ -145,10 +145,14 @@ class Levels:
 
 
 def _settings_alone(values: Any) -> Any:
-    """Settings without the request beside them: each has an id of its own."""
+    """Settings without the request beside them: each has an id of its own.
+
+    That there is one which is malformed stays: it is a problem, and other threads have none.
+    """
     if not isinstance(values, dict):
         return values
-    return {key: value for key, value in values.items() if key != REQUEST_KEY}
+    alone = {key: value for key, value in values.items() if key != REQUEST_KEY}
+    return {**alone, REQUEST_KEY: False} if _malformed(values.get(REQUEST_KEY)) else alone
 
 
 def _told(error: Exception, key: Any) -> str:

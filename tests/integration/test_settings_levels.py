@@ -337,3 +337,15 @@ def test_values_that_only_contradict_together_fall_back_one_by_one() -> None:
     assert told.measurement.trigger == 900
     assert len(told.problems) == 1
     assert "keep" in told.problems[0]
+
+
+def test_a_malformed_request_of_one_thread_is_no_problem_of_another() -> None:
+    node = CompactionNode(good_summary, context_window=50_000)
+    request = {"id": "r", "instructions": None}
+
+    def problems(**more: Any) -> int:
+        state = {"messages": [], "compaction": {}, "compaction_settings": {"min_keep": 4, **more}}
+        return len(node.explain(state).problems)
+
+    found = [problems(request=5), problems(), problems(request=request), problems(request="now")]
+    assert found == [1, 0, 0, 1]
