@@ -62,3 +62,19 @@ def no_network() -> Iterator[None]:
         patch.setattr(socket.socket, "connect", connect_locally)
         patch.setattr(socket, "getaddrinfo", look_up_locally)
         yield
+
+
+@pytest.fixture(scope="module")
+def _running_server() -> Iterator[Any]:
+    from tests.support.openai_server import OpenAIServer
+
+    with OpenAIServer() as running:
+        yield running
+
+
+@pytest.fixture
+def server(_running_server: Any) -> Iterator[Any]:
+    """An `OpenAIServer`, one a module: at a new address ChatOpenAI takes a tenth of a second."""
+    _running_server.requests.clear()
+    yield _running_server
+    _running_server.release()

@@ -6,7 +6,7 @@ answers have come over the wire, from both of OpenAI's APIs, in one body and as 
 
 import asyncio
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -54,19 +54,6 @@ each_need = pytest.mark.parametrize("need", ["soft", "hard"])
 every_second = pytest.mark.parametrize(("wire", "way"), HALF)
 the_others = pytest.mark.parametrize(("wire", "way"), OTHER_HALF)
 each_api = pytest.mark.parametrize(("wire", "way"), [HALF[0], OTHER_HALF[3]])
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[OpenAIServer]:
-    with OpenAIServer() as server:
-        yield server
-
-
-@pytest.fixture
-def server(running: OpenAIServer) -> Iterator[OpenAIServer]:
-    running.requests.clear()
-    yield running
-    running.release()
 
 
 def asked(server: OpenAIServer) -> list[str]:

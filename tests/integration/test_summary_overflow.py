@@ -4,8 +4,6 @@ Nothing is known of the window beforehand: the server's error is all that tells 
 has to be read in smaller pieces, each of its messages once, and one digest made of them.
 """
 
-from collections.abc import Iterator
-
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.messages.tool import tool_call
@@ -35,19 +33,6 @@ LATE = {"openai midway", "openai failed", "openrouter 200", "lm studio midway"}
 """Shapes that are not the same in every form of an answer: the error comes after a good start."""
 
 each_wire = pytest.mark.parametrize(("wire", "way"), HALF)
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[OpenAIServer]:
-    with OpenAIServer() as server:
-        yield server
-
-
-@pytest.fixture
-def server(running: OpenAIServer) -> Iterator[OpenAIServer]:
-    running.requests.clear()
-    yield running
-    running.release()
 
 
 def small_window(overflow: Case) -> Case:

@@ -4,8 +4,6 @@ The rules are those of `langgraph_compaction.run.options`: no option that the mo
 already, none that LangChain's profile of it excludes, and none that the provider has refused.
 """
 
-from collections.abc import Iterator
-
 import pytest
 from langchain_openai import ChatOpenAI
 
@@ -42,18 +40,9 @@ every_second = pytest.mark.parametrize(("wire", "way"), HALF)
 each_api = pytest.mark.parametrize(("wire", "way"), [HALF[0], OTHER_HALF[3]])
 
 
-@pytest.fixture(scope="module")
-def running() -> Iterator[OpenAIServer]:
-    with OpenAIServer() as server:
-        yield server
-
-
-@pytest.fixture
-def server(running: OpenAIServer) -> Iterator[OpenAIServer]:
-    running.requests.clear()
-    running.answer(text(DIGEST))
-    yield running
-    running.release()
+@pytest.fixture(autouse=True)
+def _answers(server: OpenAIServer) -> None:
+    server.answer(text(DIGEST))
 
 
 def options(request: Json) -> Json:

@@ -4,7 +4,6 @@ Every case is asked for by both APIs, whole and streamed, synchronously and asyn
 langchain-openai drops what came over the wire, the official client is asked instead.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import openai
@@ -42,20 +41,6 @@ every_second = pytest.mark.parametrize(
     ("api", "way"),
     [("chat", "invoke"), ("chat", "astream"), ("responses", "ainvoke"), ("responses", "stream")],
 )
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[OpenAIServer]:
-    with OpenAIServer() as server:
-        yield server
-
-
-@pytest.fixture
-def server(running: OpenAIServer) -> Iterator[OpenAIServer]:
-    """One server for all tests: a new address costs ChatOpenAI a tenth of a second."""
-    running.requests.clear()
-    yield running
-    running.release()
 
 
 @each_api

@@ -1,27 +1,12 @@
 """The test server's context overflows reach a caller as they do from each provider."""
 
 import re
-from collections.abc import Iterator
 
 import openai
 import pytest
 
 from tests.support.openai_server import LOOKALIKES, OVERFLOWS, OpenAIServer, overflow
 from tests.support.openai_server.clients import ask
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[OpenAIServer]:
-    with OpenAIServer() as server:
-        yield server
-
-
-@pytest.fixture
-def server(running: OpenAIServer) -> Iterator[OpenAIServer]:
-    """One server for all tests: a new address costs ChatOpenAI a tenth of a second."""
-    running.requests.clear()
-    yield running
-    running.release()
 
 
 def seen(error: BaseException) -> str:

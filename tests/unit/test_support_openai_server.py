@@ -7,7 +7,6 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice, product
 from typing import Any
@@ -40,20 +39,6 @@ every_second = pytest.mark.parametrize(
     ("api", "way"),
     [("chat", "invoke"), ("chat", "astream"), ("responses", "ainvoke"), ("responses", "stream")],
 )
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[OpenAIServer]:
-    with OpenAIServer() as server:
-        yield server
-
-
-@pytest.fixture
-def server(running: OpenAIServer) -> Iterator[OpenAIServer]:
-    """One server for all tests: a new address costs ChatOpenAI a tenth of a second."""
-    running.requests.clear()
-    yield running
-    running.release()
 
 
 @each_api
