@@ -18,11 +18,11 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from langgraph_compaction.digest.actions import Action
 from langgraph_compaction.digest.extractive import ExtractiveSummarizer
-from langgraph_compaction.digest.filling import NOTE, SHORT_NOTE
+from langgraph_compaction.digest.extractive.actions import Action
+from langgraph_compaction.digest.extractive.filling import NOTE, SHORT_NOTE
 from langgraph_compaction.digest.prompts import SECTIONS
-from langgraph_compaction.digest.ranking import references
+from langgraph_compaction.digest.references import references
 from langgraph_compaction.digest.sentences import clean, sentences
 from langgraph_compaction.errors import ConfigurationError
 

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from langgraph_compaction.digest.extracts import (
+from langgraph_compaction.digest.extractive.extracts import (
     CONSTRAINTS,
     DECISIONS,
     DONE,
@@ -21,8 +21,8 @@ from langgraph_compaction.digest.extracts import (
     Bullet,
     Origin,
 )
+from langgraph_compaction.digest.extractive.ranking import similar
 from langgraph_compaction.digest.prompts import SECTIONS
-from langgraph_compaction.digest.ranking import similar
 from langgraph_compaction.digest.sentences import clipped
 from langgraph_compaction.errors import ConfigurationError
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from langgraph_compaction.digest import cues
-from langgraph_compaction.digest.actions import tells_a_look_up
-from langgraph_compaction.digest.extracts import (
+from langgraph_compaction.digest.extractive.actions import tells_a_look_up
+from langgraph_compaction.digest.extractive.extracts import (
     CONSTRAINTS,
     DECISIONS,
     DONE,
@@ -22,9 +22,10 @@ from langgraph_compaction.digest.extracts import (
     Bullet,
     Origin,
 )
-from langgraph_compaction.digest.filling import NOTE, SHORT_NOTE
+from langgraph_compaction.digest.extractive.filling import NOTE, SHORT_NOTE
+from langgraph_compaction.digest.extractive.ranking import has_literal
 from langgraph_compaction.digest.prompts import SECTIONS
-from langgraph_compaction.digest.ranking import has_literal, references
+from langgraph_compaction.digest.references import references
 from langgraph_compaction.digest.sentences import Sentence, sentences, unfenced
 
 _HEADING = re.compile(r"\s{0,3}(?:#{1,6}\s*(.+?)\s*#*|\*\*([^*]{3,60})\*\*:?|([\w ]{3,60}):?)\s*")

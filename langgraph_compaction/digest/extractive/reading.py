@@ -19,8 +19,13 @@ from langchain_core.messages import (
 )
 
 from langgraph_compaction.digest import cues
-from langgraph_compaction.digest.actions import Action, reads_as_error, strings, todo_list
-from langgraph_compaction.digest.ranking import ReferenceRanking
+from langgraph_compaction.digest.extractive.actions import (
+    Action,
+    reads_as_error,
+    strings,
+    todo_list,
+)
+from langgraph_compaction.digest.extractive.ranking import ReferenceRanking
 from langgraph_compaction.digest.rendering import message_text
 from langgraph_compaction.digest.sentences import (
     Sentence,

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from langchain_core.messages import BaseMessage
 
-from langgraph_compaction.digest.extracts import sections
-from langgraph_compaction.digest.filling import fill
-from langgraph_compaction.digest.merging import merged
-from langgraph_compaction.digest.reading import Reading
+from langgraph_compaction.digest.extractive.extracts import sections
+from langgraph_compaction.digest.extractive.filling import fill
+from langgraph_compaction.digest.extractive.merging import merged
+from langgraph_compaction.digest.extractive.reading import Reading
 from langgraph_compaction.errors import ConfigurationError
 
 

@@ -1,0 +1,73 @@
+"""Paths, URLs, ids and the like in a text, known by their form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from langgraph_compaction.digest.sentences import clean
+
+# A word character that is not CJK: paths and ids stand in CJK text without spaces around them.
+_W = r"[^\W\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]"
+_NAME = rf"(?:{_W}|[.@+~%-])"
+_REFERENCE = re.compile(
+    # URL
+    r"[a-z][a-z0-9+]{1,9}://[^\s<>\"'`|\[\]{}，。；、！？）」』]+"
+    # e-mail address
+    rf"|{_W}(?:{_W}|[.+-])*@(?:{_W}|-)+(?:\.(?:{_W}|-)+)+"
+    # path: absolute, with a file ending, of three steps, or Windows
+    rf"|(?:~|\.{{1,2}})?(?<!{_W})(?<!/)(?:/{_NAME}+){{2,}}/?"
+    rf"|{_NAME}+(?:/{_NAME}+)*/{_NAME}*\.[A-Za-z]{_W}{{0,7}}(?!{_W})"
+    rf"|{_NAME}+(?:/{_NAME}+){{2,}}"
+    rf"|(?<!{_W})[A-Za-z]:(?:[/\\]{_NAME}+)+"
+    # file name
+    rf"|(?:{_W}|[-.])+\.(?:pyi?|md|rst|txt|jsonl?|ya?ml|toml|ini|cfg|csv|tsv|[jt]sx?|mjs|html?|css"
+    rf"|scss|java|kt|go|rs|cpp|cc|c|h|hpp|cs|rb|php|swift|sh|sql|xml|lock|log|pdf|docx?|xlsx?|png"
+    rf"|jpe?g|gif|svg|webp|mp[34]|wav|zip|gz|tar|ipynb|env|conf)(?!{_W})"
+    # UUID, hash
+    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"|(?<![A-Za-z0-9])(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{7,64}(?![A-Za-z0-9])"
+    # date, version or IP address
+    r"|\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?)?|\d{4}年\d{1,2}月(?:\d{1,2}日)?"
+    r"|(?<![A-Za-z0-9.])v?\d+\.\d+\.\d+(?:[-+.]?[A-Za-z0-9]+)*|(?<!\w)v\d+(?:\.\d+)+"
+    # codes and ids: JG7FMM, PROJ-12, order_3817, #42
+    r"|(?<!\w)(?=[A-Z0-9_-]*\d)(?=[A-Z0-9_-]*[A-Z])(?!UTF-)[A-Z0-9][A-Z0-9_-]{4,}(?!\w)"
+    rf"|(?<!{_W})[A-Za-z]+(?:[_-][A-Za-z0-9]+)*(?:_\d{{2,}}|-\d{{4,}})(?!{_W})|(?<!\w)#\d+"
+    # number with a unit
+    r"|[$€£¥]\d[\d,.]*\d"
+    r"|(?<![\w.])\d[\d,.]*(?:%|[kMGT]?i?B|ms|s|km|kg|px|USD|EUR)(?!\w)"
+)
+_MAY_REFER = re.compile(r"\d|[/\\@]|\w\.\w")
+_DIFF_SIDE = re.compile(r"^[ab]/(?=[\w.]+/)")
+_REFERENCE_CHARS = 300
+"""Characters above which a reference is data rather than a name."""
+
+
+def references(text: str, known: dict[str, list[str]] | None = None) -> Iterator[str]:
+    """Paths, URLs, ids, hashes, dates, versions and numbers with units, in order, repeats too.
+
+    Args:
+        text: any text.
+        known: what was found in words so far; kept up to date.
+    """
+    known = {} if known is None else known
+    for word in text.split():
+        if word.isalpha() or word[:-1].isalpha() or word.isdigit():
+            continue
+        if word not in known:
+            may_refer = len(word) <= 4 * _REFERENCE_CHARS and _MAY_REFER.search(word)
+            known[word] = _references_in(word) if may_refer else []
+        yield from known[word]
+
+
+def _references_in(word: str) -> list[str]:
+    found = []
+    for match in _REFERENCE.finditer(clean(word)):
+        reference = _DIFF_SIDE.sub("", match.group().rstrip(".,;:!?'*-"))
+        if reference.endswith("_") and not reference.endswith("__"):
+            reference = reference[:-1]  # emphasis; a dunder name ends in two
+        if reference.endswith(")") and "(" not in reference:
+            reference = reference.rstrip(").,")
+        if 2 <= len(reference) <= _REFERENCE_CHARS:
+            found.append(reference)
+    return found
