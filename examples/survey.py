@@ -42,9 +42,8 @@ DIGEST_INSTRUCTIONS = (
     "Keep every finding of the agent's with its number, path, names and values, word for word, and "
     "how many files and lines there are. Which files were read or listed need not be told."
 )
-DIGEST_SHARE = 0.18
-"""Share of the window that the digest may have. In the survey of this repository it is full once:
-its oldest segments are condensed, and there still is room for all findings."""
+DIGEST_SHARE = 0.25
+"""Share of the window that the digest may have: room for all findings of the survey."""
 SEGMENT_SHARE = 0.08
 """Tokens of a segment as a share of its span: a note is a small part of a page of source..."""
 MIN_SEGMENT_SHARE = 0.025

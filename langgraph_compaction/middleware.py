@@ -69,7 +69,7 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
     Args:
         model: writes the digests, as for `CompactionNode`.
         options: everything else that `CompactionNode` takes: ``agent_model``, ``settings``,
-            ``token_counter``, ``tools``, ``hook``, ``compaction_key``, values of
+            ``token_counter``, ``tools``, ``hook``, ``redact``, ``compaction_key``, values of
             `CompactionSettings` by name, and ``name``, the middleware's name in the agent's graph
             (default: the class's).
 

@@ -12,6 +12,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
+from langgraph_compaction.digest.redaction import Redact, checked_redact
 from langgraph_compaction.engine import compaction_steps
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.errors import ConfigurationError
@@ -75,6 +76,8 @@ class CompactionNode(Runnable[Any, Update]):
             the same way.
         hook: called with every event, a dict, in the thread or on the event loop of the visit.
             Returning False for ``compaction.started`` vetoes that fold.
+        redact: called with every text that goes to a summariser or into the record, and returns it
+            without its secrets. Where it raises or returns no str, nothing is sent or stored.
         messages_key: name of the channel with the messages.
         compaction_key: name of the channel with the record.
         settings_key: name of the channel with the thread's own settings, if it has one: a dict of
@@ -97,6 +100,7 @@ class CompactionNode(Runnable[Any, Update]):
         tools: Sequence[Any] = (),
         system_prompt: str | SystemMessage | None = None,
         hook: Hook | None = None,
+        redact: Redact | None = None,
         messages_key: str = MESSAGES_KEY,
         compaction_key: str = COMPACTION_KEY,
         settings_key: str = SETTINGS_KEY,
@@ -116,6 +120,7 @@ class CompactionNode(Runnable[Any, Update]):
         self._tools = checked_tools(tools)
         self._system = None if system_prompt is None else _system_message(system_prompt)
         self._hook = checked_hook(hook)
+        self._redact = checked_redact(redact)
         self._tiers: list[Tier] = tiers_of(
             model,
             agent_model=named,
@@ -138,7 +143,8 @@ class CompactionNode(Runnable[Any, Update]):
             RecordError, RecordVersionError: the record cannot be read; nothing is written.
             BudgetError: what must stay does not fit the window, even clipped.
             CascadeExhaustedError: with ``on_error="raise"``; so is what a summariser raised, where
-                it is a refusal of the caller or an error of the program.
+                it is a refusal of the caller or an error of the program, and a
+                ConfigurationError where ``redact`` fails.
         """
         visit = self._visit(input, config)
         return self._update(drive(compaction_steps(visit), self._performer(visit, config)))
@@ -233,7 +239,14 @@ class CompactionNode(Runnable[Any, Update]):
         if self._beside:
             policy = replace(policy, overhead=policy.overhead + self._beside)
         return Visit(
-            messages, record, policy, self._counter, self._tiers, problems, read_request(own)
+            messages,
+            record,
+            policy,
+            self._counter,
+            self._tiers,
+            problems,
+            read_request(own),
+            self._redact,
         )
 
     @cached_property

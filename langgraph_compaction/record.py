@@ -6,7 +6,7 @@ the state, too. So a record is a dict, and its shape is checked where it is read
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import UnionType
 from typing import (
     Any,
@@ -254,6 +254,11 @@ def checked_record(value: object) -> CompactionRecord:
             "position of the last message that the segments cover, or remove the segments."
         )
     return value  # type: ignore[return-value]  # checked field by field above
+
+
+def tokens_of(segments: Sequence[DigestSegment]) -> int:
+    """Tokens of the texts of several segments."""
+    return sum(segment["tokens"] for segment in segments)
 
 
 def message_key(message: BaseMessage, position: int) -> str:

@@ -127,6 +127,7 @@ def resolved(settings: CompactionSettings, limits: AgentLimits = NOTHING_KNOWN) 
         segment_share=settings.segment_share,
         min_segment=settings.min_segment_tokens,
         max_segment=settings.max_segment_tokens,
+        rolling=settings.digest == "rolling",
         max_digest=_max_digest(settings, window),
         overhead=settings.overhead_tokens,
         calibrate=calibrate,

@@ -47,6 +47,8 @@ class CompactionSettings:
         task: which human message is the task that stays: "first", "latest" or None.
         pinned: messages that no fold takes: a rule, a list of rules (see `pin_rule`) or a
             callable from message to bool.
+        digest: "chain": every fold adds a segment, and older ones keep their bytes until the
+            budget is reached. "rolling": every fold rewrites the digest as one segment.
         max_digest_tokens: tokens of the whole digest. "auto": the smaller of 16,000 and a tenth of
             the window (a quarter of a small window).
         segment_share: tokens of a new segment as a share of its span, at most.
@@ -81,6 +83,7 @@ class CompactionSettings:
     calibrate: bool | Literal["auto"] = "auto"
     task: Literal["first", "latest"] | None = "first"
     pinned: Callable[[BaseMessage], bool] | Mapping[str, str] | Sequence[Any] | None = None
+    digest: Literal["chain", "rolling"] = "chain"
     max_digest_tokens: int | Literal["auto"] = "auto"
     segment_share: float = 0.2
     min_segment_tokens: int = 200
@@ -158,6 +161,7 @@ _WHOLE_NUMBERS: dict[str, int] = {
 }
 _CHOICES: dict[str, tuple[str | None, ...]] = {
     "task": ("first", "latest", None),
+    "digest": ("chain", "rolling"),
     "digest_role": ("human", "system"),
     "on_error": ("continue", "raise"),
 }
@@ -178,7 +182,8 @@ def _known(values: Mapping[str, Any]) -> dict[str, Any]:
 def divided(values: Mapping[str, Any], node: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Settings for all nodes, and over them those for one.
 
-    A dict under a name that is no setting, and that holds a setting itself, is a node's own.
+    A dict that holds a setting itself is a node's own: no setting has such a value, so that a node
+    may have the name of one.
 
     Args:
         values: settings that several nodes may read.
@@ -187,7 +192,7 @@ def divided(values: Mapping[str, Any], node: str) -> tuple[dict[str, Any], dict[
     sections = {
         key: value
         for key, value in values.items()
-        if key not in NAMES and isinstance(value, Mapping) and any(name in NAMES for name in value)
+        if isinstance(value, Mapping) and any(name in NAMES for name in value)
     }
     general = {key: value for key, value in values.items() if key not in sections}
     return general, dict(sections.get(node, {}))

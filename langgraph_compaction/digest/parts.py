@@ -6,7 +6,8 @@ that is too long by itself is read in pieces.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 
 MARGIN = 0.9
 """Share of a summariser's window that is planned for: its tokenizer may count differently."""
@@ -16,6 +17,13 @@ ANSWER_SHARE = 4
 """One part in this many of a summariser's window is kept free for its answer at most."""
 LEAST_ROOM = 200
 """Tokens of transcript in a call at least, whatever the window."""
+CONTINUED = ' continued="yes"'
+"""Attribute of a message's tag in every piece of it but the first."""
+
+_ELEMENT = re.compile(r"(<(message|result)\b[^<>\n]*>)\n(.*?)\n(</\2>)\n?", re.DOTALL)
+_CALL = re.compile(r"(<call>.*?</call>)", re.DOTALL)
+_BLANK = re.compile(r"\s")
+_STOPS = "。！？；，、"
 
 
 def room(window: int | None, *, prompt: int, answer: int) -> int | None:
@@ -53,7 +61,8 @@ def pieces(
 ) -> list[list[str]]:
     """Rendered chunks divided over as many calls as it takes, each at most ``limit`` tokens.
 
-    A chunk that is longer is cut, at a line's end where there is one.
+    A chunk that is longer is cut, at a line's end or at white space where there is any. Each piece
+    of a message stands between that message's tags.
     """
     if limit is None:
         return [list(chunks)]
@@ -62,15 +71,66 @@ def pieces(
     return [small[run] for run in runs]
 
 
-def _cut(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
-    tokens = count(text)
-    if tokens <= limit or len(text) < 2:
+def _cut(chunk: str, limit: int, count: Callable[[str], int]) -> Iterator[str]:
+    """The pieces of a chunk: its messages, and those that are too long in pieces of their own."""
+    if count(chunk) <= limit:
+        yield chunk
+        return
+    end = 0
+    for found in _ELEMENT.finditer(chunk):
+        yield from _cut_text(chunk[end : found.start()], limit, count)
+        whole = found.group().removesuffix("\n")  # between two chunks stands a newline anyway
+        if count(whole) <= limit:
+            yield whole
+        else:
+            opening, _, body, closing = found.groups()
+            yield from _cut_message(opening, body, closing, limit, count)
+        end = found.end()
+    yield from _cut_text(chunk[end:], limit, count)
+
+
+def _cut_message(
+    opening: str, body: str, closing: str, limit: int, count: Callable[[str], int]
+) -> Iterator[str]:
+    """One message in pieces, each between its tags; a call that is too long is cut likewise."""
+    reopening = f"{opening[:-1]}{CONTINUED}>"
+    # Tags that are larger than half a piece would leave no room for what they stand around.
+    space = max(limit // 2, limit - count(f"{reopening}\n\n{closing}"), 1)
+    texts: list[str] = []
+    for text in _CALL.split(body):
+        if not _CALL.fullmatch(text) or count(text) <= space:
+            texts += _cut_text(text, space, count)
+            continue
+        inner = text.removeprefix("<call>").removesuffix("</call>")
+        narrow = max(1, space - count("<call></call>"))
+        texts += (f"<call>{one}</call>" for one in _cut_text(inner, narrow, count))
+    for number, run in enumerate(pack([count(text) for text in texts], space)):
+        yield f"{reopening if number else opening}\n{''.join(texts[run])}\n{closing}"
+
+
+def _cut_text(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
+    if not text:
+        return []
+    if count(text) <= limit or len(text) < 2:
         return [text]
     # The middle by characters is near enough to the middle by tokens; halving ends where both fit.
+    middle = _break(text)
+    return [*_cut_text(text[:middle], limit, count), *_cut_text(text[middle:], limit, count)]
+
+
+def _break(text: str) -> int:
+    """Where to cut a text in two: near its middle, and in no word if it has several."""
     middle = len(text) // 2
     newline = text.rfind("\n", middle // 2, middle)
-    middle = newline + 1 if newline > 0 else middle
-    return [*_cut(text[:middle], limit, count), *_cut(text[middle:], limit, count)]
+    if newline > 0:
+        return newline + 1
+    before, after = _BLANK.search(text[:middle][::-1]), _BLANK.search(text, middle, len(text) - 1)
+    places = [middle - before.start()] if before else []
+    places += [after.end()] if after else []
+    if places:
+        return min(places, key=lambda place: abs(place - middle))
+    stop = max(text.rfind(mark, middle // 2, middle) for mark in _STOPS)
+    return stop + 1 if stop > 0 else middle
 
 
 def context(texts: Sequence[str], limit: int | None, count: Callable[[str], int]) -> str | None:

@@ -8,12 +8,20 @@ instruction to go on with it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langgraph_compaction.view.blocks import block_marker, blocks_of, is_reasoning, visible_text
+from langgraph_compaction.view.blocks import (
+    block_marker,
+    blocks_of,
+    is_call,
+    is_reasoning,
+    is_server_call,
+    visible_text,
+)
 from langgraph_compaction.view.json import safe_json
 
 FENCE = "transcript"
@@ -23,17 +31,54 @@ DIGEST_FENCE = "earlier_digest"
 DRAFT_FENCE = "draft"
 """Name of the tag around a first answer that lacks sections."""
 
-FENCES = (FENCE, DIGEST_FENCE, DRAFT_FENCE, "message", "call", "result")
+RECORD = "record"
+"""Name of the tag around an earlier record that is to be replaced."""
+
+FENCES = (FENCE, DIGEST_FENCE, DRAFT_FENCE, RECORD, "message", "call", "result")
 
 RESULT_CHARS = 2_000
 """Characters of a tool result that the summariser sees before the middle is left out."""
-ARGUMENT_CHARS = 4_000
-"""Characters of one call's arguments that the summariser sees."""
 
-# Slashes, white space and characters that show nothing do not make it another tag to a model.
-_TAG = re.compile(
-    r"<(?=[\s/\\\u200b-\u200f\u2060\ufeff\x00]{0,20}(?:" + "|".join(FENCES) + r")\b)", re.IGNORECASE
+# Characters that show nothing, and marks that only decorate the letter before them: Unicode's
+# default-ignorable and control characters, variation selectors, combining marks.
+_UNSEEN = (
+    r"\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u0300-\u036f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    r"\u200b-\u200f\u202a-\u202e\u2060-\u206f\u20d0-\u20ff\u3164\ufe00-\ufe0f\ufeff\uffa0"
+    r"\ufff0-\ufffb\U000e0000-\U000e0fff"
 )
+_SLASHES = r"/\\\u2044\u2215\u29f8\ufe68\uff0f\uff3c"
+# Code points among which Unicode has other forms of ASCII letters: full-width, bold, circled.
+_FORMS = (
+    *((0x02B0, 0x036F), (0x1D2C, 0x1DBF), (0x2070, 0x214F), (0x2460, 0x24FF)),
+    *((0xFE30, 0xFE6F), (0xFF00, 0xFFEF), (0x1D400, 0x1D7FF)),
+)
+
+
+def _forms() -> dict[str, str]:
+    """For each ASCII character all characters that are read as it, for a class of a pattern."""
+    forms: dict[str, str] = {}
+    for first, last in _FORMS:
+        for code in range(first, last + 1):
+            plain = unicodedata.normalize("NFKC", chr(code)).casefold()
+            if len(plain) == 1 and plain.isascii():
+                forms[plain] = forms.get(plain, "") + chr(code)
+    return forms
+
+
+def _tag_pattern() -> re.Pattern[str]:
+    """The opening of a tag named like a fence, in any spelling that a model may take for it."""
+    forms = _forms()
+
+    def spelled(name: str) -> str:
+        letters = (f"[{letter}{forms.get(letter, '')}]" for letter in name)
+        return f"[{_UNSEEN}]*+".join(letters)
+
+    names = "|".join(map(spelled, FENCES))
+    less = f"[<{forms['<']}]"
+    return re.compile(rf"{less}(?=[\s{_SLASHES}{_UNSEEN}]*+(?:{names})\b)", re.IGNORECASE)
+
+
+_TAG = _tag_pattern()
 
 
 def message_text(message: BaseMessage) -> str:
@@ -56,8 +101,10 @@ def message_text(message: BaseMessage) -> str:
 def escaped(text: str) -> str:
     """``text`` with every tag that could open or close one of our fences defused.
 
-    Only those tags: the rest of a transcript (code, HTML, JSON) reaches the summariser unchanged.
-    Unicode line separators become newlines, so that text cannot look like a line of its own.
+    Only those tags, in any case, with white space, slashes or unseen characters in them, and in
+    Unicode's other forms of their letters: the rest of a transcript (code, HTML, JSON) reaches the
+    summariser unchanged. Unicode line separators become newlines, so that text cannot look like a
+    line of its own.
     """
     return _TAG.sub("&lt;", text.replace("\u2028", "\n").replace("\u2029", "\n"))
 
@@ -76,11 +123,9 @@ def clamped(text: str, limit: int) -> str:
     return f"{text[:head]}\n[... {left_out:,} characters left out ...]\n{text[-tail:]}"
 
 
-def compact_arguments(arguments: Any, limit: int = ARGUMENT_CHARS) -> str:
-    """A call's arguments as JSON on one line, at most about ``limit`` characters."""
-    if isinstance(arguments, str):
-        return clamped(arguments, limit)
-    return clamped(safe_json(arguments), limit)
+def compact_arguments(arguments: Any) -> str:
+    """A call's arguments as JSON on one line, in full; a text that is no JSON as it is."""
+    return safe_json(arguments)
 
 
 def render_message(
@@ -103,17 +148,33 @@ def render_message(
         return _tagged("result", position, attributes, body)
     role = _role(message)
     parts = [escaped(text)] if text else []
-    if isinstance(message, AIMessage):
-        calls: list[Mapping[str, Any]] = [*message.tool_calls, *message.invalid_tool_calls]
-        for call in calls:
-            arguments = compact_arguments(call.get("args"))
-            parts.append(f"<call>{escaped(str(call.get('name')))} {escaped(arguments)}</call>")
+    # Escaped as one text: a name's end and its arguments' beginning must not make up a tag either.
+    calls = (f"{name} {compact_arguments(arguments)}" for name, arguments in _calls(message))
+    parts.extend(f"<call>{escaped(call)}</call>" for call in calls)
     attributes = {"role": role}
     if message.name:
         attributes["name"] = message.name
     if note:
         attributes["note"] = note
     return _tagged("message", position, attributes, "\n".join(parts))
+
+
+def _calls(message: BaseMessage) -> Iterator[tuple[str, Any]]:
+    """Name and arguments of every call, also of those that stand in the content alone."""
+    if not isinstance(message, AIMessage):
+        return
+    known: set[object] = set()
+    listed: list[Mapping[str, Any]] = [*message.tool_calls, *message.invalid_tool_calls]
+    for call in listed:
+        known.update((call.get("id"), call.get("name")))
+        yield str(call.get("name")), call.get("args")
+    for block in blocks_of(message.content):
+        named = (
+            block.get("call_id", block.get("id")) or block.get("name") if is_call(block) else None
+        )
+        if is_server_call(block) or (named is not None and named not in known):
+            given = (block[key] for key in ("input", "args", "arguments") if key in block)
+            yield str(block.get("name")), next(given, {})
 
 
 def _role(message: BaseMessage) -> str:

@@ -5,20 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from langgraph_compaction.record import EDITED, LEAST_SEGMENT_TOKENS, DigestSegment
+from langgraph_compaction.digest.facts.layout import Parts, taken_apart
+from langgraph_compaction.record import EDITED, LEAST_SEGMENT_TOKENS, DigestSegment, tokens_of
 from langgraph_compaction.view.digest import FOOTER, HEADER
 
-ROOM_SHARE = 0.75
+ROOM_SHARE = 0.8
 """Share of the digest's budget that condensing brings it down to: with less room below the budget
 every fold would condense again, with more the oldest text would lose detail at once."""
 CONDENSED_SHARE = 0.5
 """Tokens of a condensed segment as a share of what it replaces, at most."""
-LEAST_SHARE = 16
-"""The smallest condensed segment may always have this fraction (one in 16) of the digest's budget,
-or ``min_segment_tokens`` if that is less: below that a record says nothing."""
+LARGEST_SHARE, LEVEL_SHARE, LEAST_SHARE = 0.2, 0.7, 0.05
+"""Shares of the digest's budget that a condensed segment may have: the first on level 1, less with
+each level (times the second), down to the last. So there is room for many levels, and a text is
+condensed a logarithmic number of times: 7 times over 500 folds, 10 over 2,000."""
+LEAST_CONDENSED = 120
+"""Tokens that a condensed segment may always have: shorter ones have no room for what binds."""
 
 
 _HEADING = re.compile(r"^[ \t]*#+[ \t]*(?=Messages \d)", re.MULTILINE)
+_OWN_HEADING = re.compile(r"\A# Messages \d[^\n]*(?:\n|\Z)")
+
+
+def parts_of(text: str) -> Parts:
+    """The parts of a segment's text, without its heading."""
+    return taken_apart(_OWN_HEADING.sub("", text))
 
 
 def defused(text: str, frame: Sequence[str] = (HEADER, FOOTER)) -> str:
@@ -41,14 +51,15 @@ def seal(
     source_tokens: int,
     model: str,
     count: Callable[[str], int],
-    quoted: str | None = None,
+    quoted: bool = False,
     absorbed: Sequence[tuple[str, int]] = (),
     frame: Sequence[str] = (HEADER, FOOTER),
+    old: Sequence[DigestSegment] = (),
 ) -> DigestSegment:
     """A segment of level 0.
 
     Args:
-        text: what the summariser wrote.
+        text: what the summariser wrote, with the computed facts.
         first_index: position of the first message covered, inclusive.
         last_index: position of the last message covered, inclusive.
         last_id: its id.
@@ -56,15 +67,14 @@ def seal(
         source_tokens: tokens of what the segment replaces.
         model: who wrote the text.
         count: tokens of a text.
-        quoted: the user's newest message, word for word.
+        quoted: whether the text quotes the user's newest message in full.
         absorbed: keys and positions of earlier kept messages that the segment took in.
         frame: the lines that open and close the digest; no text may contain them.
+        old: the neighbouring segments before it that it replaces, too.
     """
+    first_index = min([first_index, *(one["first_index"] for one in old)])
     heading = f"# Messages {first_index} to {last_index} (folded after step {step})"
-    parts = [heading, defused(text, frame)]
-    if quoted is not None:
-        parts.append(f"The user's newest message here, word for word:\n{defused(quoted, frame)}")
-    sealed = "\n".join(parts)
+    sealed = f"{heading}\n{defused(text, frame)}"
     segment = DigestSegment(
         text=sealed,
         first_index=first_index,
@@ -72,12 +82,12 @@ def seal(
         last_id=last_id,
         level=0,
         tokens=count(sealed),
-        source_tokens=source_tokens,
+        source_tokens=source_tokens + sum(one["source_tokens"] for one in old),
         model=model,
     )
-    if quoted is not None:
+    if quoted:
         segment["quoted"] = True
-    _note_absorbed(segment, absorbed)
+    _note_absorbed(segment, [*_absorbed(old), *absorbed])
     return segment
 
 
@@ -103,68 +113,72 @@ def joined(
         source_tokens=sum(one["source_tokens"] for one in old),
         model=model,
     )
-    # What lies within the joined range comes back with it; only what lies before has to be named.
-    outside = [
-        (name, index)
-        for one in old
-        for name, index in zip(
-            one.get("absorbed_ids", ()), one.get("absorbed_indexes", ()), strict=False
-        )
-        if index < segment["first_index"]
-    ]
-    _note_absorbed(segment, outside)
+    _note_absorbed(segment, _absorbed(old))
     return segment
 
 
+def _absorbed(old: Sequence[DigestSegment]) -> list[tuple[str, int]]:
+    """Keys and positions of what some segments took in."""
+    return [
+        pair
+        for one in old
+        for pair in zip(one.get("absorbed_ids", ()), one.get("absorbed_indexes", ()), strict=False)
+    ]
+
+
 def _note_absorbed(segment: DigestSegment, absorbed: Sequence[tuple[str, int]]) -> None:
-    if absorbed:
-        segment["absorbed_ids"] = [name for name, _ in absorbed]
-        segment["absorbed_indexes"] = [index for _, index in absorbed]
+    # What lies within the segment's range comes back with it; only what lies before is named.
+    outside = [(name, index) for name, index in absorbed if index < segment["first_index"]]
+    if outside:
+        segment["absorbed_ids"] = [name for name, _ in outside]
+        segment["absorbed_indexes"] = [index for _, index in outside]
 
 
-def condensed_cap(old: Sequence[DigestSegment], budget: int, least: int) -> int:
+def rolled(segments: Sequence[DigestSegment]) -> list[DigestSegment]:
+    """The newest segments up to the last that a person edited: what a rolling digest replaces."""
+    edited = [number for number, one in enumerate(segments) if one["model"] == EDITED]
+    return list(segments[edited[-1] + 1 if edited else 0 :])
+
+
+def condensed_cap(old: Sequence[DigestSegment], budget: int) -> int:
     """Tokens that the condensed text of some neighbours may have: half of theirs, at most.
-
-    Each level has half the room of the level below: a quarter of the budget for one segment of
-    level 1, an eighth for one of level 2, and so on. So the levels fit the budget together, and
-    the thread may grow without end.
 
     Args:
         old: the segments to condense.
         budget: tokens that all segments together may have.
-        least: tokens that a segment may always have, see `LEAST_SHARE`.
     """
-    total = sum(one["tokens"] for one in old)
-    level = max(segment["level"] for segment in old) + 1
-    half = int(total * CONDENSED_SHARE)
-    floor = max(LEAST_SEGMENT_TOKENS, min(least, budget // LEAST_SHARE))
-    return max(1, min(half, max(budget >> (level + 1), floor)))
+    level = max(one["level"] for one in old) + 1
+    share = max(LARGEST_SHARE * LEVEL_SHARE ** (level - 1), LEAST_SHARE)
+    most = max(int(budget * share), min(LEAST_CONDENSED, int(budget * LARGEST_SHARE)))
+    most = max(most, LEAST_SEGMENT_TOKENS)
+    return max(1, min(int(tokens_of(old) * CONDENSED_SHARE), most))
 
 
-def neighbours(segments: Sequence[DigestSegment], budget: int, least: int) -> slice | None:
-    """The neighbouring segments to condense next, or None while the chain is within its budget.
+def neighbours(segments: Sequence[DigestSegment], budget: int, goal: int) -> slice | None:
+    """The neighbouring segments to condense next, or None while the chain is within ``goal``.
 
     The oldest of the lowest level that has two neighbours, as many as are needed to come down to
-    `ROOM_SHARE` of the budget; the newest segment is left alone while there are others. So a text
-    is condensed a logarithmic number of times, as levels merge in a log-structured store. What a
-    person edited and the newest quoted request are never condensed.
+    the goal, but no more than fit one segment at half their size; the newest segment is left alone
+    while there are others. So levels merge as in a log-structured store. What a person edited and
+    the newest quoted request are never condensed.
 
     Args:
         segments: the chain, oldest first.
         budget: tokens that all segments together may have.
-        least: as in `condensed_cap`.
+        goal: tokens that they are to come down to.
     """
-    total = sum(one["tokens"] for one in segments)
-    if total <= budget or len(segments) < 2:
+    total = tokens_of(segments)
+    if total <= goal or len(segments) < 2:
         return None
     found = _lowest_run(segments)
     if found is None:
         return None
     start, stop = found
     for end in range(start + 2, stop):
-        old = segments[start:end]
-        saved = sum(one["tokens"] for one in old) - condensed_cap(old, budget, least)
-        if total - saved <= budget * ROOM_SHARE:
+        old, more = segments[start:end], segments[start : end + 1]
+        cap = condensed_cap(old, budget)
+        half_of_more = int(tokens_of(more) * CONDENSED_SHARE)
+        if total - tokens_of(old) + cap <= goal or half_of_more > condensed_cap(more, budget):
             return slice(start, end)
     return slice(start, stop)
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from langchain_core.messages import BaseMessage
 
-from langgraph_compaction.digest.rendering import escaped, render_message
+from langgraph_compaction.digest.prompts import Task
+from langgraph_compaction.digest.rendering import RECORD, escaped, fence, render_message
 from langgraph_compaction.view.pairing import Group
 
 NO_ANSWER = "one of its calls was never answered"
@@ -19,11 +20,13 @@ class Source:
 
     Attributes:
         chunks: rendered messages, or rendered segments to condense, oldest first.
-        span: the original messages to fold; empty when condensing.
-        texts: the segments to condense; empty when folding.
+        span: the original messages to fold; empty where only segments are condensed.
+        texts: the segments to condense; empty where only messages are folded.
         tokens: tokens of what the segment replaces.
         max_tokens: tokens that its text may have.
+        extract_tokens: tokens that extracts may have, which need no list of names beside them.
         previous: texts of the chain before it, oldest first.
+        fullness: share of the room for the text that ``texts`` would fill as they are.
     """
 
     chunks: Sequence[str]
@@ -31,12 +34,28 @@ class Source:
     texts: Sequence[str]
     tokens: int
     max_tokens: int
+    extract_tokens: int
     previous: Sequence[str]
+    fullness: float = 0.0
 
     @property
-    def condenses(self) -> bool:
-        """Whether segments are condensed rather than messages folded."""
-        return bool(self.texts)
+    def task(self) -> Task:
+        """What is asked of the summariser."""
+        if not self.texts:
+            return "fold"
+        return "roll" if self.span else "condense"
+
+    def fresh(self) -> list[str]:
+        """The chunks without what stands in earlier records: a new one may keep their lines."""
+        if not self.texts:
+            return list(self.chunks)
+        if not self.span:
+            return []
+        known = {row.strip() for text in self.texts for row in escaped(text).splitlines()}
+        return [
+            "\n".join(row for row in chunk.splitlines() if row.strip() not in known)
+            for chunk in self.chunks
+        ]
 
 
 def render_group(
@@ -62,5 +81,5 @@ def render_group(
 
 
 def render_segments(texts: Sequence[str]) -> list[str]:
-    """Segments as the summariser reads them when it condenses them."""
-    return [f"<message>\n{escaped(text)}\n</message>" for text in texts]
+    """Segments as the summariser reads them where its text replaces them."""
+    return [fence(RECORD, [escaped(text)]) for text in texts]

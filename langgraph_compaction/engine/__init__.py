@@ -13,8 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from langgraph_compaction.changes import revised
+from langgraph_compaction.digest.redaction import RedactionError
+from langgraph_compaction.engine.condensing import condensed
 from langgraph_compaction.engine.effects import Effect, Emit, Propose
-from langgraph_compaction.engine.folding import FALLBACK_NAME, condensed, folded
+from langgraph_compaction.engine.fallback import FALLBACK_NAME
+from langgraph_compaction.engine.folding import folded
 from langgraph_compaction.engine.limits import fitted, relaxed
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.engine.writing import Writer
@@ -94,6 +97,7 @@ def _writer(visit: Visit, decision: Decision) -> Writer:
         count=visit.counter.text,
         prompt=policy.prompt,
         instructions="\n".join(one for one in asked if one) or None,
+        redact=visit.redact,
     )
     if decision.cooling is not None:
         writer.ended = True
@@ -107,9 +111,17 @@ def _pass(
     """Fold once and see to the limits."""
     record, urgent = visit.record, decision.need == "hard"
     if decision.span is not None:
-        record = yield from folded(visit, decision, decision.span, writer, urgent=urgent)
-        exhausted = writer.exhausted
-        record = yield from condensed(visit, record, writer, urgent=urgent)
+        reason = "no tier wrote an acceptable digest"
+        try:
+            record = yield from folded(visit, decision, decision.span, writer, urgent=urgent)
+            exhausted = writer.exhausted
+            record = yield from condensed(visit, record, writer, urgent=urgent)
+        except RedactionError as error:
+            if visit.policy.raises:
+                raise
+            # Not even what was finished is kept: who knows what the hook let pass.
+            record, reason = visit.record, str(error)
+            exhausted = writer.exhausted = True
         relaxed_record = relaxed(visit, record)
         size = visit.size(visit.layout(relaxed_record))
         if record is not visit.record and size >= visit.size(decision.layout):
@@ -118,7 +130,7 @@ def _pass(
             writer.failures.append("a digest was written but saves nothing")
         record = relaxed_record
         if writer.exhausted:
-            yield Emit(_failure(visit, record, writer, facts))
+            yield Emit(_failure(visit, record, writer, {**facts, "reason": reason}))
         writer.exhausted = exhausted  # a chain that stays as it is delays no fold
     if not visit.policy.clauses:
         return record
@@ -168,8 +180,9 @@ def _failure(
     return {
         "type": "compaction.failed",
         **facts,
-        "reason": f"no tier wrote an acceptable digest; {rest}",
+        "reason": f"{facts['reason']}; {rest}",
         "failures": list(writer.failures),
+        "candidates": list(writer.candidates),
         "in_a_row": failures_in_a_row(visit.record) + 1,
     }
 
@@ -187,4 +200,5 @@ def _outcome(visit: Visit, record: CompactionRecord, writer: Writer) -> dict[str
         "digest_tokens": sum(one["tokens"] for one in segments),
         "model": segments[-1]["model"] if segments else None,
         "attempts": writer.calls,
+        "candidates": list(writer.candidates),
     }

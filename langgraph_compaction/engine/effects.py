@@ -38,8 +38,9 @@ class SummaryRequest:
 
     Attributes:
         messages: the prompt: one system and one human message.
-        span: the original messages to fold, in order; empty when condensing.
-        texts: the segments to condense, oldest first; empty when folding.
+        span: the original messages to fold, in order; empty where segments are condensed.
+        texts: the segments to condense, oldest first; empty where only messages are folded. A
+            rolling digest has both.
         max_tokens: tokens that the text may have.
         room: tokens that the tier's window leaves for the answer, None where it is unknown.
     """

@@ -1,38 +1,34 @@
-"""Folding a span into segments, part by part, and condensing the chain over its budget."""
+"""Folding a span into segments, part by part."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from langchain_core.messages import BaseMessage, HumanMessage
 
 from langgraph_compaction.changes import advanced
-from langgraph_compaction.digest.extractive import ExtractiveSummarizer
+from langgraph_compaction.digest.facts.completing import Facts, facts_of
 from langgraph_compaction.digest.parts import pack
+from langgraph_compaction.digest.redaction import redacted_messages, redacted_text
 from langgraph_compaction.digest.rendering import message_text
-from langgraph_compaction.digest.segments import condensed_cap, joined, neighbours, seal
+from langgraph_compaction.digest.segments import parts_of, rolled, seal
 from langgraph_compaction.digest.source import Source, render_group, render_segments
 from langgraph_compaction.engine.effects import Effect
+from langgraph_compaction.engine.fallback import extracts
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.engine.writing import Writer
 from langgraph_compaction.plan.boundaries import Span
 from langgraph_compaction.plan.decision import Decision
-from langgraph_compaction.plan.fitting import Counter
 from langgraph_compaction.record import (
-    LEAST_SEGMENT_TOKENS,
     CompactionRecord,
     DigestSegment,
     Render,
     message_key,
+    tokens_of,
 )
 from langgraph_compaction.view.digest import frame_lines
 from langgraph_compaction.view.pairing import groups
-
-FALLBACK = ExtractiveSummarizer()
-"""Writes the segment where the view exceeds the hard limit and every tier failed."""
-FALLBACK_NAME = "extractive"
-MOST_OVER = 1.25
-"""Times its budget that the digest may have while no tier condenses it: then extracts do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +37,46 @@ class _Part:
 
     Attributes:
         folded: indexes of its messages, ascending.
+        members: the messages.
+        unquoted: those that are not quoted in full.
         chunks: its groups as the summariser reads them.
         stop: index after the last message that is covered once it is folded.
+        quoted: the user's newest message if it is among them, in full; else "".
+        tokens: of its messages in the view.
     """
 
     folded: Sequence[int]
+    members: Sequence[BaseMessage]
+    unquoted: Sequence[BaseMessage]
     chunks: Sequence[str]
     stop: int
+    quoted: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """What a segment is made of.
+
+    Attributes:
+        standing: the segments that stay before it.
+        old: those that it replaces; empty unless the digest rolls.
+        facts: what it must not lose.
+        source: what a summariser writes its text from.
+    """
+
+    standing: list[DigestSegment]
+    old: list[DigestSegment]
+    facts: Facts
+    source: Source
 
 
 def folded(
     visit: Visit, decision: Decision, span: Span, writer: Writer, *, urgent: bool
 ) -> Generator[Effect, object, CompactionRecord]:
     """Fold the span part by part; a finished part counts even if a later one fails."""
-    messages, policy, count = visit.messages, visit.policy, visit.counter
-    anchor = decision.layout.anchor
-    render: Render = {**policy.render, **visit.record.get("render", {}), "task": span.task}
+    messages, anchor = visit.messages, decision.layout.anchor
+    render: Render = {**visit.policy.render, **visit.record.get("render", {}), "task": span.task}
     steps = visit.record.get("steps_at_fold", 0) + decision.usage.steps
     record = visit.record
     # A digest that is not shown belongs to a chat that was cleared: the chain starts anew.
@@ -64,46 +84,39 @@ def folded(
     covered = anchor.position - 1
     waiting = set(span.folded)
     for part in _parts(visit, decision, span, writer):
-        members = [messages[index] for index in part.folded]
-        quoted = _quoted(visit, span, part)
-        replaced = count.messages(decision.layout.clipped(members))
-        source = Source(
-            chunks=part.chunks,
-            span=members,
-            texts=(),
-            tokens=replaced,
-            max_tokens=policy.segment_cap(replaced - count.text(quoted or "")),
-            previous=[segment["text"] for segment in chain],
-        )
-        written = yield from writer.write(source)
+        draft = _draft(visit, chain, part, roll=visit.policy.rolling)
+        written = yield from writer.write(draft.source)
         if written is None and urgent:
-            written = _extracts(source, count)
+            # The digest so far stays as a model wrote it: extracts stand beside it.
+            draft = _draft(visit, chain, part, roll=False)
+            written = extracts(draft.source, visit.counter)
         if written is None:
             break
         text, model = written
         last = anchor.position_of(part.stop - 1)
         segment = seal(
-            text,
+            redacted_text(draft.facts.completed(text), visit.redact),
             first_index=min(covered + 1, last),
             last_index=last,
             last_id=messages[part.stop - 1].id,
             step=steps,
-            source_tokens=replaced,
+            source_tokens=part.tokens,
             model=model,
-            count=count.text,
-            quoted=quoted,
-            frame=frame_lines(policy.render),
+            count=visit.counter.text,
+            quoted=bool(draft.facts.newest),
+            frame=frame_lines(visit.policy.render),
             absorbed=[
                 (message_key(messages[i], i), anchor.position_of(i))
                 for i in part.folded
                 if i < anchor.boundary
             ],
+            old=draft.old,
         )
-        if segment["tokens"] >= replaced:  # its heading or a quote outweighs what was saved
+        if segment["tokens"] >= draft.source.tokens:  # its heading or a quote outweighs the rest
             writer.exhausted = True
             writer.failures.append(f"{model}: with its heading, the text saves nothing")
             break
-        chain, covered = [*chain, segment], last
+        chain, covered = [*draft.standing, segment], last
         waiting.difference_update(part.folded)
         record = advanced(
             record,
@@ -118,16 +131,39 @@ def folded(
     return record
 
 
-def _quoted(visit: Visit, span: Span, part: _Part) -> str | None:
-    if span.quoted is None or span.quoted not in part.folded:
-        return None
-    return message_text(visit.messages[span.quoted])
+def _draft(visit: Visit, chain: list[DigestSegment], part: _Part, *, roll: bool) -> _Draft:
+    """What the part's segment is made of, and of which segments if the digest rolls."""
+    policy, count = visit.policy, visit.counter.text
+    old = rolled(chain) if roll else []
+    standing = chain[: len(chain) - len(old)]
+    before = visit.texts(standing)
+    apart = [parts_of(text) for text in visit.texts(old)]
+    newest = part.quoted
+    said = (isinstance(one, HumanMessage) for one in visit.messages[part.folded[0] :])
+    if apart and not any(said):
+        newest = apart[-1].newest  # still the newest: the work on it goes on
+    cap = policy.segment_cap(part.tokens - count(part.quoted), tokens_of(chain))
+    if old:
+        cap = max(cap, min(policy.max_digest - tokens_of(standing), tokens_of(old) + cap))
+    facts = facts_of(apart, part.unquoted, before=before, cap=cap, count=count, newest=newest)
+    source = Source(
+        chunks=[*render_segments(facts.old), *part.chunks],
+        span=part.members,
+        texts=facts.old,
+        tokens=part.tokens + tokens_of(old),
+        max_tokens=facts.room,
+        extract_tokens=facts.free,
+        previous=before,
+        fullness=facts.fullness,
+    )
+    return _Draft(standing, old, facts, source)
 
 
 def _parts(visit: Visit, decision: Decision, span: Span, writer: Writer) -> list[_Part]:
     """Divide the span between groups so that each part fits every tier's window."""
     anchor = decision.layout.anchor
-    members = [visit.messages[index] for index in span.folded]
+    originals = [visit.messages[index] for index in span.folded]
+    members = redacted_messages(originals, visit.redact)
     positions = [anchor.position_of(index) for index in span.folded]
     found = list(groups(members))
     rendered = [
@@ -139,60 +175,18 @@ def _parts(visit: Visit, decision: Decision, span: Span, writer: Writer) -> list
     for run in runs:
         first, last = found[run][0].start, found[run][-1].stop
         following = span.folded[last] if last < len(span.folded) else span.stop
+        folded, inside = span.folded[first:last], members[first:last]
+        unquoted = [one for at, one in zip(folded, inside, strict=True) if at != span.quoted]
+        quoted = next((one for one in inside if all(one is not other for other in unquoted)), None)
         parts.append(
             _Part(
-                folded=span.folded[first:last],
+                folded=folded,
+                members=inside,
+                unquoted=unquoted,
                 chunks=rendered[run],
                 stop=max(anchor.boundary, following),
+                quoted=message_text(quoted) if quoted else "",
+                tokens=visit.counter.messages(decision.layout.clipped(originals[first:last])),
             )
         )
     return parts
-
-
-def condensed(
-    visit: Visit, record: CompactionRecord, writer: Writer, *, urgent: bool
-) -> Generator[Effect, object, CompactionRecord]:
-    """Condense neighbouring segments until the chain is within its budget."""
-    budget, least = visit.policy.max_digest, visit.policy.min_segment
-    while (chosen := neighbours(record.get("segments", []), budget, least)) is not None:
-        segments = record["segments"]
-        old = segments[chosen]
-        tokens = sum(one["tokens"] for one in old)
-        source = Source(
-            chunks=render_segments([segment["text"] for segment in old]),
-            span=(),
-            texts=[segment["text"] for segment in old],
-            tokens=tokens,
-            max_tokens=condensed_cap(old, budget, least),
-            previous=[segment["text"] for segment in segments[: chosen.start]],
-        )
-        written = yield from writer.write(source)
-        over = sum(one["tokens"] for one in segments) > budget * MOST_OVER
-        if written is None and (urgent or over):
-            written = _extracts(source, visit.counter)
-        if written is None:
-            break
-        text, model = written
-        frame = frame_lines(visit.policy.render)
-        one = joined(old, text, model=model, count=visit.counter.text, frame=frame)
-        if one["tokens"] >= tokens:
-            break
-        writer.condensed += len(old)
-        record = {
-            **record,
-            "segments": [*segments[: chosen.start], one, *segments[chosen.stop :]],
-        }
-    return record
-
-
-def _extracts(source: Source, count: Counter) -> tuple[str, str] | None:
-    """Extracts and their writer's name; None where there is no room even for those."""
-    if source.max_tokens < LEAST_SEGMENT_TOKENS:
-        return None
-    limits: dict[str, Any] = {"max_tokens": source.max_tokens, "count": count.text}
-    try:
-        if source.condenses:
-            return FALLBACK.condense(source.texts, **limits), FALLBACK_NAME
-        return FALLBACK.summarize(source.span, **limits), FALLBACK_NAME
-    except Exception:  # noqa: BLE001  # the last means must not be what ends a run
-        return None

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from langchain_core.messages import BaseMessage
 
+from langgraph_compaction.digest.redaction import Redact, redacted_texts
 from langgraph_compaction.engine.effects import Described
 from langgraph_compaction.plan.fitting import Counter
 from langgraph_compaction.plan.policy import Policy
 from langgraph_compaction.plan.requests import Request
-from langgraph_compaction.record import CompactionRecord
+from langgraph_compaction.record import CompactionRecord, DigestSegment
 from langgraph_compaction.view import Layout, lay_out
 
 
@@ -27,6 +28,7 @@ class Visit:
         tiers: the cascade, in the order in which it is tried.
         problems: settings of thread and run that cannot be used, one line each.
         request: the request for compaction in the thread's settings, carried out or not.
+        redact: takes secrets out of what is sent to a summariser and of what is stored.
     """
 
     messages: Sequence[BaseMessage]
@@ -36,6 +38,15 @@ class Visit:
     tiers: Sequence[Described]
     problems: Sequence[str] = ()
     request: Request | None = None
+    redact: Redact | None = None
+
+    def texts(self, segments: Sequence[DigestSegment]) -> list[str]:
+        """The texts of segments as they may be sent: some may be older than the hook.
+
+        Raises:
+            RedactionError: the hook failed.
+        """
+        return redacted_texts((segment["text"] for segment in segments), self.redact)
 
     def size(self, layout: Layout) -> int:
         """Tokens of a call with this view."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from langgraph_compaction.digest.parts import (
     CONTEXT_SHARE,
@@ -15,9 +16,12 @@ from langgraph_compaction.digest.parts import (
     pieces,
     room,
 )
-from langgraph_compaction.digest.prompts import repair_request, summary_request, system_prompt
+from langgraph_compaction.digest.prompts import Task, repair_request, summary_request, system_prompt
+from langgraph_compaction.digest.redaction import Redact, redacted_text
+from langgraph_compaction.digest.rendering import message_text
 from langgraph_compaction.digest.source import Source, render_segments
 from langgraph_compaction.digest.verifying import Verdict, verify
+from langgraph_compaction.digest.verifying.language import names_language
 from langgraph_compaction.engine.effects import (
     CallFailed,
     CallModel,
@@ -43,6 +47,7 @@ class Writer:
         count: tokens of a text.
         prompt: replaces the built-in instructions, None: built in.
         instructions: added to the instructions.
+        redact: takes secrets out of what is sent and of what comes back.
         calls: calls made so far in this visit.
         failures: one line for each call that brought no acceptable text.
         out: numbers of the tiers that raised: they are not asked again at this visit. A client
@@ -52,12 +57,16 @@ class Writer:
             where a call overflowed its window although less was expected.
         exhausted: whether all tiers failed for some source.
         condensed: segments that were condensed into others in this visit.
+        candidates: what was found of each text that a tier returned, in order, as plain JSON
+            values: its tier, "accepted", "repaired" (by a second answer, which counts) or
+            "rejected", and why.
     """
 
     tiers: Sequence[TierInfo]
     count: Callable[[str], int]
     prompt: str | None
     instructions: str | None
+    redact: Redact | None = None
     calls: int = 0
     failures: list[str] = field(default_factory=list)
     out: set[int] = field(default_factory=set)
@@ -65,6 +74,7 @@ class Writer:
     learned: dict[int, int] = field(default_factory=dict)
     exhausted: bool = False
     condensed: int = 0
+    candidates: list[dict[str, Any]] = field(default_factory=list)
 
     def write(self, source: Source) -> Generator[Effect, object, tuple[str, str] | None]:
         """Ask the tiers in turn for a text that stands for ``source``.
@@ -87,14 +97,12 @@ class Writer:
         Spans are divided by it, so that the parts do not depend on which tier answers.
         """
         numbers = range(len(self.tiers))
-        rooms = [self._rooms(number, max_tokens, condense=False)[1] for number in numbers]
+        rooms = [self._rooms(number, max_tokens, "fold")[1] for number in numbers]
         return min((limit for limit in rooms if limit is not None), default=None)
 
-    def _rooms(
-        self, number: int, max_tokens: int, *, condense: bool
-    ) -> tuple[int | None, int | None]:
+    def _rooms(self, number: int, max_tokens: int, task: Task) -> tuple[int | None, int | None]:
         """Tokens of context and of transcript that one call may carry; None: no limit."""
-        asked = system_prompt(self.prompt, self.instructions, condense=condense)
+        asked = system_prompt(self.prompt, self.instructions, task=task)
         prompt = self.count(asked) + PROMPT_MARGIN
         planned = room(self.tiers[number].window, prompt=prompt, answer=max_tokens)
         known = [limit for limit in (planned, self.learned.get(number)) if limit is not None]
@@ -106,6 +114,8 @@ class Writer:
 
     def _ask(self, number: int, source: Source) -> Generator[Effect, object, str | None]:
         """One tier's text for the source, in smaller pieces where its window overflows."""
+        if self.tiers[number].local:
+            source = replace(source, max_tokens=source.extract_tokens)
         while True:
             before = self.learned.get(number)
             text = yield from self._in_pieces(number, source)
@@ -114,7 +124,7 @@ class Writer:
 
     def _in_pieces(self, number: int, source: Source) -> Generator[Effect, object, str | None]:
         """One tier's text for the source, joined from its pieces if it takes several calls."""
-        for_context, for_source = self._rooms(number, source.max_tokens, condense=source.condenses)
+        for_context, for_source = self._rooms(number, source.max_tokens, source.task)
         previous = context(source.previous, for_context, self.count)
         found = pieces(source.chunks, for_source, self.count)
         share = max(LEAST_PIECE, source.max_tokens // len(found))
@@ -141,26 +151,41 @@ class Writer:
     def _verified(
         self, number: int, source: Source, previous: str | None, part: tuple[int, int]
     ) -> Generator[Effect, object, str | None]:
-        """The text of one request, after one repair if expected sections are missing."""
+        """The text of one request, after one repair if asking again may mend its faults."""
         messages = summary_request(
             source.chunks,
             max_tokens=source.max_tokens,
             previous=previous,
             prompt=self.prompt,
-            instructions=self.instructions,
+            instructions=redacted_text(self.instructions or "", self.redact) or None,
             part=part,
-            condense=source.condenses,
+            task=source.task,
+            fullness=source.fullness,
         )
-        verdict = yield from self._call(number, messages, source)
-        if verdict is None:
+        first = yield from self._call(number, messages, source)
+        if first is None:
             return None
-        repair = repair_request(messages, verdict.text, verdict.missing)
-        spare = self._room(number, repair)
-        if verdict.missing and (spare is None or spare >= source.max_tokens):
-            second = yield from self._call(number, repair, source)
-            if second is not None and len(second.missing) < len(verdict.missing):
-                verdict = second
-        return verdict.text
+        second = None
+        if first.repair:
+            repair = repair_request(messages, first.text, first.repair)
+            spare = self._room(number, repair)
+            if spare is None or spare >= source.max_tokens:
+                second = yield from self._call(number, repair, source)
+        best = self._better_one(self.tiers[number].name, first, second)
+        return best.text if best.problem is None else None
+
+    def _better_one(self, tier: str, first: Verdict, second: Verdict | None) -> Verdict:
+        """The text that counts, the first one or its repair; both are noted as candidates."""
+        if second is None:
+            self.candidates.append(_candidate(tier, first, "accepted"))
+            return first
+        if _improves(second, first):
+            self.candidates.append(_candidate(tier, first, "rejected", "its repair is better"))
+            self.candidates.append(_candidate(tier, second, "repaired"))
+            return second
+        self.candidates.append(_candidate(tier, first, "accepted"))
+        self.candidates.append(_candidate(tier, second, "rejected", "no better than the first"))
+        return first
 
     def _room(self, number: int, messages: Sequence[BaseMessage]) -> int | None:
         """Tokens that the tier's window leaves for the answer, None where it is unknown."""
@@ -173,7 +198,7 @@ class Writer:
     def _call(
         self, number: int, messages: Sequence[BaseMessage], source: Source
     ) -> Generator[Effect, object, Verdict | None]:
-        """One call and its verdict; None where it failed or its text is rejected."""
+        """One call and its verdict; None where it failed."""
         name = self.tiers[number].name
         self.calls += 1
         request = SummaryRequest(
@@ -193,19 +218,33 @@ class Writer:
             return None
         verdict = verify(
             outcome,  # type: ignore[arg-type]  # a Reply, by the contract of CallModel
-            # Condensing may keep lines word for word; its size is checked all the same.
-            source=() if source.condenses else source.chunks,
+            source=source.fresh(),
             previous=source.previous,
             source_tokens=source.tokens,
             max_tokens=source.max_tokens,
             count=self.count,
             sections=self.prompt is None,
+            conversation=self._conversation(source),
+            prompt=str(messages[0].content),
         )
+        # Once it is cleaned: a model may put a secret together from what stood apart.
+        verdict = replace(verdict, text=redacted_text(verdict.text, self.redact))
         if verdict.problem is not None:
             self.failures.append(f"{name}: {verdict.problem}")
-            yield Emit({"type": "compaction.rejected", "tier": name, "reason": verdict.problem})
-            return None
+            sizes = {"tokens": verdict.tokens, "max_tokens": verdict.max_tokens}
+            known = {key: size for key, size in sizes.items() if size is not None}
+            event = {"type": "compaction.rejected", "tier": name, "reason": verdict.problem}
+            yield Emit({**event, **known})
         return verdict
+
+    def _conversation(self, source: Source) -> Sequence[str]:
+        """The texts whose language the digest has to be in; none where a user may say otherwise."""
+        if self.prompt is not None or names_language(self.instructions):
+            return ()
+        if source.task == "condense":
+            return source.texts
+        spoken = (one for one in source.span if isinstance(one, HumanMessage | AIMessage))
+        return [text for text in map(message_text, spoken) if text.strip()]
 
     def _learn(self, number: int, failure: CallFailed, messages: Sequence[BaseMessage]) -> None:
         """What a failed call says about the calls after it."""
@@ -216,6 +255,27 @@ class Writer:
             self.learned[number] = smaller
         else:
             self.out.add(number)
+
+
+def _improves(second: Verdict, first: Verdict) -> bool:
+    """Whether the repaired text is to be taken rather than the first one."""
+    if second.problem is not None or first.problem is not None:
+        return second.problem is None
+    return len(second.missing) < len(first.missing)
+
+
+def _candidate(
+    tier: str, verdict: Verdict, outcome: str, reason: str | None = None
+) -> dict[str, Any]:
+    """What was found of one text; its problem, if it has one, is the outcome and the reason."""
+    return {
+        "tier": tier,
+        "verdict": "rejected" if verdict.problem else outcome,
+        "reason": verdict.problem or reason,
+        "missing": list(verdict.missing),
+        "tokens": verdict.tokens,
+        "max_tokens": verdict.max_tokens,
+    }
 
 
 def _described(error: Exception) -> str:

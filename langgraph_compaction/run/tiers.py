@@ -19,6 +19,7 @@ from langchain_core.runnables import (
 )
 
 from langgraph_compaction.digest.extractive import ExtractiveSummarizer
+from langgraph_compaction.digest.prompts import asked_tokens
 from langgraph_compaction.digest.verifying import Reply
 from langgraph_compaction.engine.effects import Described, SummaryRequest, TierInfo
 from langgraph_compaction.errors import ConfigurationError
@@ -263,11 +264,12 @@ class _ExtractiveTier:
         self.abandoned: list[Future[Reply] | asyncio.Future[Reply]] = []
 
     def call(self, request: SummaryRequest, _: RunnableConfig) -> Reply:
-        limits: dict[str, Any] = {"max_tokens": request.max_tokens, "count": self._count}
-        if request.texts:
-            text = self._summarizer.condense(request.texts, **limits)
-        else:
-            text = self._summarizer.summarize(request.span, **limits)
+        text = self._summarizer.write(
+            request.texts,
+            request.span,
+            max_tokens=asked_tokens(request.max_tokens),
+            count=self._count,
+        )
         return Reply(text, verbatim=True)
 
     async def acall(self, request: SummaryRequest, config: RunnableConfig) -> Reply:

@@ -56,7 +56,6 @@ def test_the_survey_of_this_repository_folds_often_and_answers_from_the_folded_p
     assert "the answer agrees with the files" in done.stdout
     assert "folded twice: 0" in done.stdout
     assert re.search(r"Repeated calls +0 ", done.stdout)
-    assert re.search(r"\n +\d+ old segments condensed\n", done.stdout)
     state = thread(tmp_path / ".demo" / "research.sqlite")
     assert survey.remembered(state["messages"][:-1], state["compaction"]) >= 5
     assert survey.rereads(state["messages"]) == 0

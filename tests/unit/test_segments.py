@@ -14,14 +14,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from langgraph_compaction.digest.facts.layout import Parts, taken_apart
 from langgraph_compaction.digest.segments import (
     CONDENSED_SHARE,
+    LARGEST_SHARE,
+    ROOM_SHARE,
     condensed_cap,
     joined,
     neighbours,
+    parts_of,
+    rolled,
     seal,
 )
-from langgraph_compaction.record import DigestSegment, checked_record
+from langgraph_compaction.record import (
+    LEAST_SEGMENT_TOKENS,
+    DigestSegment,
+    checked_record,
+    tokens_of,
+)
 from langgraph_compaction.resolving import resolved
 from langgraph_compaction.settings import CompactionSettings
 
@@ -62,11 +72,37 @@ def test_a_segment_says_what_it_covers_and_knows_its_size() -> None:
     assert checked_record({"segments": [segment], "last_summarized_index": 9})
 
 
-def test_the_newest_request_is_quoted_word_for_word() -> None:
-    request = "Do {this},\n  not that: \\n %s ```"
-    text = sealed("Text.", 0, 1, quoted=request)["text"]
-    assert text.endswith(f"word for word:\n{request}")
-    assert sealed("Text.", 0, 1, quoted="")["text"].startswith("# Messages 0 to 1")
+def test_a_segment_that_quotes_the_newest_request_says_so() -> None:
+    assert sealed("Text.", 0, 1, quoted=True)["quoted"] is True
+    assert "quoted" not in sealed("Text.", 0, 1)
+
+
+def test_the_parts_of_a_segment_come_without_its_heading() -> None:
+    text = Parts(
+        "## Goal\nGo.", ["Never stop."], ["port: 8080"], ["a.log"], "Do {this}.\n # x"
+    ).text()
+    assert parts_of(sealed(text, 0, 1)["text"]) == taken_apart(text)
+    assert parts_of(sealed(text, 0, 1)["text"]).newest == "Do {this}.\n # x"
+    assert parts_of("A person wrote this.").body == "A person wrote this."
+
+
+def test_a_rolling_segment_covers_what_it_replaces() -> None:
+    old = [sealed("a", 3, 4, absorbed=[("m1", 1)]), sealed("b", 5, 9, absorbed=[("m4", 4)])]
+    before = copy.deepcopy(old)
+    one = sealed("All.", 10, 12, old=old, absorbed=[("m2", 2)])
+    assert old == before
+    assert one["text"].startswith("# Messages 3 to 12 (folded after step 7)")
+    assert (one["first_index"], one["last_index"], one["level"]) == (3, 12, 0)
+    assert one["source_tokens"] == 1_500
+    assert (one["absorbed_ids"], one["absorbed_indexes"]) == (["m1", "m2"], [1, 2])
+
+
+def test_what_a_person_wrote_is_not_rolled_up() -> None:
+    segments = chain(*[(0, 40)] * 4)
+    assert rolled(segments) == segments
+    segments[1] = {**segments[1], "model": "edited"}
+    assert rolled(segments) == segments[2:]
+    assert rolled([]) == []
 
 
 def test_absorbed_messages_are_written_down() -> None:
@@ -102,10 +138,10 @@ def test_what_a_person_wrote_is_never_condensed() -> None:
     for number in range(5):
         edited = [*segments]
         edited[number] = {**edited[number], "model": "edited"}
-        found = neighbours(edited, 100, 1)
+        found = neighbours(edited, 100, 100)
         assert found is not None
         assert number not in range(found.start, found.stop)
-    assert neighbours([{**one, "model": "edited"} for one in segments], 100, 1) is None
+    assert neighbours([{**one, "model": "edited"} for one in segments], 100, 100) is None
 
 
 # ---- choosing
@@ -124,8 +160,8 @@ def test_what_a_person_wrote_is_never_condensed() -> None:
         ([(1, 40), (0, 40), (0, 40), (0, 40)], 100, (1, 3)),
         ([(2, 40), (1, 40), (1, 40), (0, 40)], 100, (1, 3)),
         ([(1, 40), (1, 40), (0, 40), (0, 40)], 100, (0, 2)),
-        # All of that level at once.
-        ([(0, 20)] * 8, 100, (0, 7)),
+        # As many as one segment can hold at half their size.
+        ([(0, 20)] * 8, 100, (0, 4)),
         ([(1, 60), *[(0, 20)] * 4], 110, (1, 4)),
         # No two of a level beside the newest: the two oldest.
         ([(2, 60), (1, 60), (0, 60)], 100, (0, 2)),
@@ -135,7 +171,7 @@ def test_what_a_person_wrote_is_never_condensed() -> None:
 def test_the_oldest_of_the_lowest_level_are_condensed(
     segments: list[tuple[int, int]], budget: int, chosen: tuple[int, int] | None
 ) -> None:
-    found = neighbours(chain(*segments), budget, 1)
+    found = neighbours(chain(*segments), budget, budget)
     assert (None if found is None else (found.start, found.stop)) == chosen
 
 
@@ -144,7 +180,7 @@ def test_the_oldest_of_the_lowest_level_are_condensed(
 )
 def test_a_choice_is_two_neighbours_at_least(sizes: list[tuple[int, int]], budget: int) -> None:
     segments = chain(*sizes)
-    found = neighbours(segments, budget, 1)
+    found = neighbours(segments, budget, budget)
     total = sum(tokens for _, tokens in sizes)
     assert (found is None) == (total <= budget or len(segments) < 2)
     if found is not None:
@@ -155,40 +191,52 @@ def test_a_choice_is_two_neighbours_at_least(sizes: list[tuple[int, int]], budge
 
 @given(
     st.lists(st.tuples(st.integers(0, 40), st.integers(1, 500)), min_size=2, max_size=9),
-    st.integers(1, 20_000),
-    st.integers(1, 300),
+    st.integers(200, 20_000),
 )
 def test_a_condensed_text_has_half_the_room_of_its_sources_at_most(
-    sizes: list[tuple[int, int]], budget: int, least: int
+    sizes: list[tuple[int, int]], budget: int
 ) -> None:
-    old = chain(*sizes)
-    cap = condensed_cap(old, budget, least)
     total = sum(tokens for _, tokens in sizes)
+    cap = condensed_cap(chain(*sizes), budget)
     assert 1 <= cap <= max(1, int(total * CONDENSED_SHARE))
+    assert cap <= max(LEAST_SEGMENT_TOKENS, int(budget * LARGEST_SHARE))
     higher = chain(*((level + 1, tokens) for level, tokens in sizes))
-    assert condensed_cap(higher, budget, least) <= cap
+    assert condensed_cap(higher, budget) <= cap
 
 
-@pytest.mark.parametrize("budget", [1_000, 4_000, 16_000])
+@pytest.mark.parametrize("budget", [2_400, 4_000, 16_000])
 @pytest.mark.parametrize("source", [1_000, 5_000, 100_000])
 def test_over_a_long_thread_a_text_is_condensed_a_logarithmic_number_of_times(
     budget: int, source: int
 ) -> None:
-    folds = 500
+    folds, calls = 500, 0
     rules = resolved(CompactionSettings(trigger=None, max_digest_tokens=budget))
-    size = rules.segment_cap(source)
     segments: list[DigestSegment] = []
     for number in range(folds):
+        size = rules.segment_cap(source, tokens_of(segments))
         segments += [DigestSegment(**{**sealed("x", number, number), "tokens": size})]
-        while (chosen := neighbours(segments, budget, rules.min_segment)) is not None:
+        goal = budget
+        while (chosen := neighbours(segments, budget, goal)) is not None:
+            goal = int(budget * ROOM_SHARE)
             old = segments[chosen]
             one = joined(old, "x", model="m", count=len)
-            one["tokens"] = condensed_cap(old, budget, rules.min_segment)
+            one["tokens"] = condensed_cap(old, budget)
             segments[chosen] = [one]
-        assert sum(segment["tokens"] for segment in segments) <= budget
+            calls += 1
+        assert tokens_of(segments) <= budget
     # The chain covers the whole thread without a gap.
     assert (segments[0]["first_index"], segments[-1]["last_index"]) == (0, folds - 1)
     for before, after in pairwise(segments):
         assert after["first_index"] == before["last_index"] + 1
     # A level is added by each condensing.
-    assert max(segment["level"] for segment in segments) <= 2 * log2(folds)
+    assert max(segment["level"] for segment in segments) <= log2(folds)
+    assert calls <= folds
+
+
+def test_a_new_segment_follows_its_source_and_what_is_left_of_the_budget() -> None:
+    rules = resolved(CompactionSettings(trigger=None, max_digest_tokens=8_000))
+    assert rules.segment_cap(5_000) == 1_000  # a fifth of its source
+    assert rules.segment_cap(100_000) == 2_400  # three tenths of the budget
+    assert rules.segment_cap(100_000, 4_000) == 1_200  # three tenths of what is left ...
+    assert rules.segment_cap(100_000, 7_900) == 1_000  # ... and an eighth of it all at least
+    assert rules.segment_cap(60) == 59  # below its source

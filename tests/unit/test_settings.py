@@ -55,6 +55,7 @@ def wrong_values() -> list[tuple[str, Any, str]]:
         cases += [(name, value, "non-empty string") for value in ("", " \n", 7, ["x"], b"x")]
     others: list[tuple[str, str, list[Any]]] = [
         ("task", "'first', 'latest', None", ["frist", 0, True, ""]),
+        ("digest", "'chain', 'rolling'", ["chained", None, True]),
         ("digest_role", "'human', 'system'", ["user", None, "Human"]),
         ("on_error", "'continue', 'raise'", ["ignore", None, True]),
         ("enabled", "True, False", ["off", None, 0, 1, []]),
@@ -245,7 +246,7 @@ def test_with_any_window_the_defaults_are_in_order(window: int, max_output: int 
 def test_a_segment_is_smaller_than_its_source_and_leaves_room(source: int, digest: int) -> None:
     rules = resolved(trigger=None, max_digest_tokens=digest)
     cap = rules.segment_cap(source)
-    assert 1 <= cap <= max(1, min(4_000, digest // 5, source - 1))
+    assert 1 <= cap <= max(1, min(4_000, max(40, int(digest * 0.3)), source - 1))
 
 
 def test_a_callable_may_pin() -> None:

@@ -5,152 +5,53 @@ half a sentence there is worse than no compaction; a good digest that is refused
 tier's call, and with every tier refused the thread is never compacted.
 """
 
+import re
 import time
-from typing import Any
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
-from langgraph_compaction.digest.verifying import (
-    MIN_CHARACTERS,
-    Reply,
-    Verdict,
-    cleaned,
-    headings,
-    verify,
-)
+from langgraph_compaction.digest.verifying import Verdict, cleaned, headings
+from tests.unit.bad_answers import BAD, ECHO, GOOD, PROSE, SAID, SOURCE, Bad, verdict, written_in
 
-GOOD = """\
-## Goal
-The user wants the build of parser 2.4 fixed before Friday.
-## Findings
-tests/test_lexer.py::test_utf8 fails since commit 9f86d08: the fixture is read as latin-1.
-## State now
-The fix is written in src/lexer.py, line 42, and not yet committed.
-## Next step
-Run the tests again, then open the pull request."""
-PROSE = (
-    "The user wants the build of parser 2.4 fixed before Friday. You found that the fixture is "
-    "read as latin-1 and changed src/lexer.py; the tests have not been run since."
-)
-SOURCE = [
-    """<message n="0" role="user">
-Please fix the build of parser 2.4, it has to be green before the release on Friday.
-</message>""",
-    """<result n="1" of="shell" outcome="error">
-E   UnicodeDecodeError: latin-1 codec cannot decode byte 0xe2 in tests/fixtures/utf8.txt
-E   the run took 42 seconds and was stopped after the first failure of the lexer
-</result>""",
-]
-ECHO = "\n".join(line for chunk in SOURCE for line in chunk.splitlines() if line[0] != "<")
-
-
-def verdict(
-    text: str, *, sections: bool = False, source_tokens: int = 99_999, max_tokens: int = 99_999,
-    previous: tuple[str, ...] = (), **reply: Any,
-) -> Verdict:  # fmt: skip
-    return verify(
-        Reply(text, **reply),
-        source=SOURCE,
-        previous=previous,
-        source_tokens=source_tokens,
-        max_tokens=max_tokens,
-        count=lambda text: len(text) // 4,
-        sections=sections,
-    )
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "verdicts.md"
+EACH = [pytest.param(bad, id=f"{kind} {n}") for kind in BAD for n, bad in enumerate(BAD[kind], 1)]
 
 
 # ---- bad answers
 
-BAD = [
-    # nothing
-    ("", "empty"),
-    (" \n\t", "empty"),
-    ("<transcript></transcript>", "empty"),
-    ("```\n```", "empty"),
-    ("Summary unavailable.", f"{len('Summary unavailable.')} characters"),
-    ("x" * (MIN_CHARACTERS - 1), "characters"),
-    # tools
-    ('<tool_call>\n{"name": "shell", "arguments": {"command": "ls"}}\n</tool_call>', "protocol"),
-    (f'{GOOD}\n<tool_call>{{"name": "shell"}}</tool_call>', "protocol"),
-    ('<function_calls>\n<invoke name="shell">\n</invoke>\n</function_calls>', "protocol"),
-    ("<function=shell>\n<parameter=command>\nls\n</parameter>\n</function>", "protocol"),
-    ('[TOOL_CALLS] [{"name": "shell", "arguments": {"command": "ls"}}]', "protocol"),
-    ('<|python_tag|>{"name": "shell", "parameters": {"command": "ls"}}', "protocol"),
-    (f"{GOOD}\n<|im_start|>assistant\nI go on with it.", "protocol"),
-    ("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>shell", "protocol"),
-    # data
-    ('{"type": "error", "error": {"type": "overloaded_error"}}', "JSON"),
-    ('[{"type": "reasoning", "signature": "x"}, {"type": "text", "text": "y"}]', "JSON"),
-    ('```json\n{"goal": "fix the build", "state": "not committed yet"}\n```', "JSON"),
-    # refusals and questions back
-    ("I'm sorry, but I can't assist with that request.", "refusal"),
-    ("I’m sorry, but I can’t assist with that request.", "refusal"),
-    ("I can’t help with summarizing this conversation.", "refusal"),
-    ("I cannot provide a summary of this conversation.", "refusal"),
-    ("I am unable to summarise the conversation as it is.", "refusal"),
-    ("**Sorry, but I don't have any conversation to work on.**", "refusal"),
-    ("As an AI language model I do not keep any records.", "refusal"),
-    ("Please provide the conversation that I should record.", "refusal"),
-    ("Could you please share the transcript you mean?", "refusal"),
-    ("Sure! Please provide the conversation you would like me to summarize.", "refusal"),
-    ("It looks like you haven't provided a conversation yet.", "refusal"),
-    ("How can I help you today? I am ready to go on.", "refusal"),
-    ("Es tut mir leid, aber dabei kann ich leider nicht helfen.", "refusal"),
-    ("Lo siento, pero no puedo ayudar con esa solicitud ahora.", "refusal"),
-    ("抱歉,我無法協助處理這個要求。請提供其他的對話內容,我會盡力為您整理。", "refusal"),
-    # loops
-    ("The user wants the build fixed.\n" * 20, "repeats"),
-    ("the build is red and the user wants it green " * 20, "repeats"),
-    # echoes
-    (ECHO, "echo"),
-    (f"## Goal\n{ECHO}", "echo"),
-]  # fmt: skip
 
-
-@pytest.mark.parametrize(("text", "problem"), BAD)
-def test_a_bad_answer_is_rejected_for_its_reason(text: str, problem: str) -> None:
+@pytest.mark.parametrize("bad", EACH)
+def test_a_bad_answer_is_rejected_for_its_reason(bad: Bad) -> None:
+    found = verdict(bad.text, sections=True, **bad.reply, **bad.given)
+    assert bad.problem in str(found.problem)
+    assert any(bad.repair in ask for ask in found.repair) if bad.repair else found.repair == ()
     # A prompt of one's own may ask for any prose, so no missing section gives it away.
-    assert problem in str(verdict(text, sections=False).problem)
-    assert verdict(text, sections=True).problem is not None
+    own = verdict(bad.text, **bad.reply, **bad.given)
+    assert own.problem is None if bad.sections else bad.problem in str(own.problem)
 
 
-@pytest.mark.parametrize(
-    "reason",
-    [
-        "length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "incomplete",
-        "model_context_window_exceeded",
-    ],
-)  # fmt: skip
-def test_an_answer_that_was_cut_off_is_rejected_however_good(reason: str) -> None:
-    problem = verdict(GOOD, sections=True, finish_reason=reason).problem
-    assert problem is not None
-    assert "cut off" in problem
+def test_the_reference_lists_every_kind_with_its_number_of_tests() -> None:
+    rows = re.findall(r"^\| ([^|]+?) \| .* \| (\d+) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert rows == [(kind, str(len(answers))) for kind, answers in BAD.items()]
+    assert f"{len(EACH)} bad answers" in PAGE.read_text("utf-8")
 
 
-@pytest.mark.parametrize("reason", ["content_filter", "refusal", "SAFETY"])
-def test_an_answer_that_a_filter_ended_is_rejected(reason: str) -> None:
-    assert verdict(GOOD, sections=True, finish_reason=reason).problem is not None
+def test_the_reference_states_the_constants_of_the_source() -> None:
+    stated = re.findall(r"`([a-z_.]*verifying[a-z_.]*)\.([A-Z_]+)` = ([\d_.]+)", PAGE.read_text())
+    assert len(stated) > 8
+    for module, name, value in stated:
+        found = getattr(import_module(f"langgraph_compaction.{module}"), name)
+        assert f"{found:_}" == value, name
 
 
-def test_an_answer_that_calls_tools_is_rejected() -> None:
-    assert "calls tools" in str(verdict(GOOD, sections=True, called_tools=True).problem)
-
-
-def test_an_echo_of_the_digest_so_far_is_rejected() -> None:
-    earlier = "# Messages 0 to 9\n" + PROSE
-    assert "echo" in str(verdict(PROSE, previous=(earlier,)).problem)
-
-
-def test_an_answer_that_saves_nothing_is_rejected() -> None:
+def test_sizes_are_stated_with_the_verdict() -> None:
     size = len(GOOD) // 4
-    assert "larger than what it replaces" in str(verdict(GOOD, source_tokens=size).problem)
-    assert "over its cap" in str(verdict(GOOD, max_tokens=size - 1).problem)
-    assert verdict(GOOD, source_tokens=size + 1, max_tokens=size).problem is None
-
-
-def test_without_any_section_that_was_asked_for_prose_is_rejected() -> None:
-    assert "sections" in str(verdict(PROSE, sections=True).problem)
-    assert verdict(PROSE, sections=False).problem is None
+    at_cap = verdict(GOOD, source_tokens=size + 1, max_tokens=size)
+    assert (at_cap.problem, at_cap.tokens, at_cap.max_tokens) == (None, size, size)
+    refused = verdict("I'm sorry, but I can't assist with that request.", max_tokens=9)
+    assert (refused.tokens, refused.max_tokens) == (12, 9)
 
 
 # ---- good answers
@@ -158,8 +59,8 @@ def test_without_any_section_that_was_asked_for_prose_is_rejected() -> None:
 
 @pytest.mark.parametrize("reason", [None, "stop", "STOP", "end_turn", "completed", "eos"])
 def test_a_good_answer_is_accepted_as_it_is(reason: str | None) -> None:
-    found = verdict(GOOD, sections=True, finish_reason=reason)
-    assert found == Verdict(GOOD, None, ())
+    found = verdict(GOOD, sections=True, finish_reason=reason, conversation=SAID["English"])
+    assert found == Verdict(GOOD, tokens=len(GOOD) // 4, max_tokens=99_999)
 
 
 @pytest.mark.parametrize(
@@ -175,10 +76,55 @@ def test_a_good_answer_is_accepted_as_it_is(reason: str | None) -> None:
         "Der Nutzer möchte, dass der Build von parser 2.4 bis Freitag wieder läuft.",
         "使用者要求週五前修好 parser 2.4 的建置;測試資料以 latin-1 讀取,已改 src/lexer.py。",
         "User asked for a Spanish greeting; the agent suggested “Lo siento, llego tarde”.",
+        "Error handling in src/lexer.py was rewritten; rate limits are kept.",
+        "503 files were converted, and none of them has to be looked at again.",
+        "Error: rate limit exceeded was what the API said; the user wants a retry after a minute.",
+        "# Parser build\nFixed in src/lexer.py.\n# Open\nThe pull request.",
+        "Unknown so far: who broke the fixture. None of the tests was skipped.",
     ],
 )
 def test_any_prose_may_answer_a_prompt_of_ones_own(text: str) -> None:
     assert verdict(text).problem is None
+
+
+_CODE = "src/lexer.py src/lexer/utf8_reader.py tests/fixtures/utf8.txt PARSER_MAX_DEPTH=64 9f86d08"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Content in another language than the headings, full of English names.
+        *(written_in(language) for language in SAID),
+        f"{written_in('Chinese')}\n## Artifacts and references\n{_CODE}\nbranch release candidate",
+        # Headings in other forms.
+        "**Goal**\nFix the build.\n**State now**\nFixed, not pushed.\n**Next step**\nPush it.",
+        "1. Goal: fix the build.\n2. State now: fixed, not pushed.\n3. Next step: push it.",
+        "Goal: fix it.\nState now: it is fixed.\nNext step: none.",
+        # Sections that say nothing, beside others that do.
+        "## Goal\nFix the build.\n## Decisions\nNone\n## State now\nN/A\n## Next step\nTBD",
+        "## Goal\nFix.\n## Decisions\n- None.\n## Done\n...\n## State now\nRed.\n## Next step\n-",
+        # A very short conversation.
+        "## Goal\nSay hello.\n## State now\nSaid.\n## Next step\nWait for the user.",
+        # What may be part of a digest, though not all of it.
+        f'{GOOD}\n## Findings\nError: rate limit exceeded\n"I\'m sorry, I can\'t do that"',
+        f"{GOOD}\n## Done\n[shell: pytest → failed]\n[shell: pytest → ok]\n<Messages/> is gone.",
+        f"{GOOD}\nThe page says <html><h1>502 Bad Gateway</h1></html>.",
+        f"{GOOD}\nThe script prints TASK COMPLETE at its end, and the stream ends in [DONE], too.",
+        f"{GOOD}\nThe template's placeholder [insert goal here] has to be filled by the user.",
+        ("## Findings\nError: rate limit exceeded, by the API of a shop.\n## Goal\nBuy a part.\n"
+        "## State now\nWaiting.\n## Next step\nAsk again."),
+        "## Goal\nPlease provide the report by Friday.\n## State now\nOpen.\n## Next step\nBegin.",
+        "## Findings\n" + "\n".join(f"[shell: make {n} → ok]" for n in range(4)) + f"\n{GOOD}",
+        "## Goal\nWhat the user wants: a faster parser.\n## State now\nSlow.\n## Next step\nTune.",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("known", [True, False])
+def test_a_good_digest_is_accepted(text: str, known: bool) -> None:
+    spoken = next((said for said in SAID.values() if said[0] in text), ())
+    found = verdict(text, sections=True, conversation=spoken if known else ())
+    assert found.problem is None
+    assert found.text == text
+    assert found.repair == () or found.missing
 
 
 @pytest.mark.parametrize(
@@ -198,14 +144,43 @@ def test_sections_are_known_however_a_model_sets_a_heading(heading: str) -> None
     assert verdict(text.lower(), sections=True).problem is None
 
 
+def test_extracts_are_no_echo_and_in_any_language() -> None:
+    assert verdict(ECHO, verbatim=True).problem is None
+    text = written_in("English")
+    assert verdict(text, sections=True, verbatim=True, conversation=SAID["German"]).problem is None
+
+
+# ---- what the model is asked to mend
+
+
 def test_what_is_missing_is_asked_for_and_no_more() -> None:
     partial = "## Goal\nThe user wants the build green.\n## Done\nNothing yet."
-    assert verdict(partial, sections=True) == Verdict(partial, None, ("State now", "Next step"))
-    assert verdict(partial, sections=True, verbatim=True).missing == ()
+    found = verdict(partial, sections=True)
+    assert (found.problem, found.missing) == (None, ("State now", "Next step"))
+    (ask,) = found.repair
+    assert "## State now, ## Next step" in ask
+    assert "Goal" not in ask
+    extracts = verdict(partial, sections=True, verbatim=True)
+    assert (extracts.missing, extracts.repair) == ((), ())
 
 
-def test_extracts_are_no_echo() -> None:
-    assert verdict(ECHO, verbatim=True).problem is None
+def test_all_that_can_be_mended_is_asked_for_at_once() -> None:
+    text = "## Goal\n" + " ".join(SAID["English"])
+    found = verdict(text, sections=True, conversation=SAID["German"], max_tokens=40)
+    assert str(found.problem).startswith("over its cap")
+    lacks, language, size = found.repair
+    assert "lacks" in lacks
+    assert "in English" in language
+    assert "in German" in language
+    assert f"has {found.tokens} tokens, and at most 40 are allowed" in size
+
+
+def test_what_no_second_answer_would_mend_is_not_asked_for() -> None:
+    for bad in (answer for answers in BAD.values() for answer in answers if not answer.repair):
+        assert verdict(bad.text, sections=True, **bad.reply, **bad.given).repair == ()
+    extracts = verdict(GOOD, verbatim=True, max_tokens=50)
+    assert "over its cap" in str(extracts.problem)
+    assert extracts.repair == ()
 
 
 # ---- cleaning
@@ -223,15 +198,30 @@ def test_extracts_are_no_echo() -> None:
         f"```\n<transcript>\n{GOOD}\n</transcript>\n```",
         f"</TRANSCRIPT>{GOOD}",
         f"<tran<transcript>script>{GOOD}",
+        f"{GOOD}<|endoftext|>",
+        f"{GOOD}\n<|im_end|>",
+        f"{GOOD}</s></s>\n",
+        f"{GOOD}\n\nTASK COMPLETE",
+        f"{GOOD}\n**TASK_COMPLETED.**<|eot_id|>",
+        f"```\n{GOOD}\n```\n[DONE]",
+        f"{GOOD}\nTERMINATE",
     ],
 )
-def test_our_own_tags_and_a_code_fence_around_it_are_taken_off(wrapped: str) -> None:
+def test_our_own_tags_a_code_fence_around_it_and_end_marks_are_taken_off(wrapped: str) -> None:
     assert cleaned(wrapped) == GOOD
-    assert verdict(wrapped, sections=True) == Verdict(GOOD, None, ())
+    found = verdict(wrapped, sections=True)
+    assert (found.text, found.problem) == (GOOD, None)
 
 
-def test_other_markup_is_left_alone() -> None:
-    text = "Use <b>bold</b>, <Messages/> and\n```py\nprint(1)\n```\nin the page."
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Use <b>bold</b>, <Messages/> and\n```py\nprint(1)\n```\nin the page.",
+        "The loop ends when the model says TASK COMPLETE",
+        "</s> and [DONE] are what the stream ends with.",
+    ],
+)
+def test_other_markup_is_left_alone(text: str) -> None:
     assert cleaned(text) == text
 
 
@@ -248,10 +238,19 @@ def test_other_markup_is_left_alone() -> None:
         '{"a":' * 100_000,
         "<transcript" * 20_000,
         "x" * 1_000_000,
+        "x" * 190_000,
+        '"' * 100_000,
+        "`" * 100_001,
+        "a.b " * 40_000,
+        "error " * 30_000,
+        "</s>" * 40_000,
+        "„" * 100_000,
+        "[x" * 60_000,
     ],
 )
 def test_verification_takes_bounded_time_and_never_raises(text: str) -> None:
+    conversation = [text, *SAID["Chinese"]] * 50
     started = time.process_time()
-    verdict(text, sections=True)
+    verdict(text, sections=True, conversation=conversation)
     headings(text)
     assert time.process_time() - started < 1

@@ -207,7 +207,10 @@ class _Page:
         """The text, within the budget also where the whole has more tokens than its lines."""
         text = self._text()
         while self._chosen and self._count(text) > self._max:
-            self._chosen.pop()
+            section, last = self._chosen.pop()
+            if not self._chosen and len(last.text) > LEAST_CHARS:  # shorter, but not nothing
+                shorter = clipped(last.text, len(last.text) * 9 // 10)
+                self._chosen.append((section, replace(last, text=shorter)))
             text = self._text()
         if self._count(text) > self._max:
             raise ConfigurationError(

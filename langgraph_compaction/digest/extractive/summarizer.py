@@ -98,3 +98,32 @@ class ExtractiveSummarizer:
         if not texts:
             return ""
         return fill(merged(texts, self.max_sentence_chars), max_tokens, count)
+
+    def write(
+        self,
+        texts: Sequence[str],
+        messages: Sequence[BaseMessage],
+        *,
+        max_tokens: int,
+        count: Callable[[str], int],
+    ) -> str:
+        """One digest of earlier digests, of messages that came after them, or of both.
+
+        Args:
+            texts: digests, oldest first, as for `condense`; none: the messages alone.
+            messages: the span after them, oldest first, as for `summarize`; none: ``texts`` alone.
+            max_tokens: tokens that the digest may have, at least 40.
+            count: tokens of a text.
+
+        Returns:
+            Markdown with the sections of the built-in prompt, never above ``max_tokens``; "" for
+            nothing at all.
+
+        Raises:
+            ConfigurationError: ``max_tokens`` is too small for the shortest digest.
+        """
+        fresh = self.summarize(messages, max_tokens=max_tokens, count=count)
+        if not texts:
+            return fresh
+        every = [*texts, fresh] if fresh else texts
+        return self.condense(every, max_tokens=max_tokens, count=count)

@@ -48,7 +48,7 @@ def _echo(exchange: Exchange) -> None:
     text("## Goal\n" + "\n".join(inside.splitlines()[:12]))(exchange)
 
 
-_LONG = DIGEST + "".join(f"\nPart {n}: {7_919**n % 10**60:060}" for n in range(20, 40))
+_LONG = DIGEST + "".join(f"\nPart {n}: {7_919**n % 10**60:060}" for n in range(20, 90))
 _WEB_PAGE = "<html><body><h1>502 Bad Gateway</h1><p>The server is busy.</p></body></html>"
 _PROTOCOL = '<tool_call>\n{"name": "measure", "arguments": {"part": 1}}\n</tool_call>'
 
@@ -79,7 +79,7 @@ FAULTS: dict[str, Fault] = {
     "invalid tool call": Fault(tool_call("measure", "part 1"), "rejected", "^calls tools"),
     "over its cap": Fault(text(_LONG), "rejected", "^(over its cap|larger than)"),
     "echo": Fault(_echo, "rejected", "^an echo"),
-    "web page as text": Fault(text(_WEB_PAGE), "rejected", "none of the sections"),
+    "web page as text": Fault(text(_WEB_PAGE), "rejected", "^an error page"),
     "tool protocol": Fault(text(f"{DIGEST}\n{_PROTOCOL}"), "rejected", "tool-protocol"),
 }
 """Faults that are found out at once."""

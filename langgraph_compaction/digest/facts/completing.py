@@ -1,0 +1,177 @@
+"""The computed part of a segment: the user's words, and what the text lost, within the cap.
+
+A model writes prose; what must not depend on its grace is added here. Sentences of the user stand
+word for word. Names and values that the text lost are listed. Where earlier records are condensed,
+decisions, commitments and constraints that the new text lost are carried over. And of the values
+of one thing the newest stands last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from langchain_core.messages import BaseMessage, HumanMessage
+
+from langgraph_compaction.digest.facts.carrying import lost_lines, sections_in, with_lines
+from langgraph_compaction.digest.facts.layout import (
+    MENTIONS,
+    QUOTES,
+    Parts,
+    taken_apart,
+    unlabelled,
+)
+from langgraph_compaction.digest.facts.listing import MISSES, Listing, shown
+from langgraph_compaction.digest.facts.mentioned import Mentioned
+from langgraph_compaction.digest.facts.mentions import BETWEEN
+from langgraph_compaction.digest.facts.quotes import Quote, ranked, user_sentences
+from langgraph_compaction.record import LEAST_SEGMENT_TOKENS
+
+CARRY_SHARE = 0.3
+"""Share of a segment's cap that lines carried over from earlier records may take."""
+LISTED_SHARE, LISTED_CONDENSED_SHARE = 0.1, 0.3
+"""Share of a segment's cap that is kept free for names and values, however long the text, where
+messages are folded and where segments are condensed: the shorter the text has to be, the more it
+loses, and a list of names takes half the room of sentences about them."""
+CHANGED_SHARE = 0.25
+"""Share of a segment's cap that is kept free at most for the newest values of what changed: a text
+that only has an old one is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a segment must not lose.
+
+    Attributes:
+        quotes: sentences of the user that fit their budget, oldest first.
+        mentioned: names and values of the source.
+        before: values by subject that stand in the digest before this segment.
+        old: texts that a summariser condenses; empty where messages are folded.
+        newest: the user's newest message, to be quoted in full; "" if it is not due.
+        cap: tokens that text and facts may have together, beside ``newest``.
+        count: tokens of a text.
+    """
+
+    quotes: Sequence[str]
+    mentioned: Mentioned
+    before: Mapping[str, Sequence[str]]
+    old: Sequence[str]
+    newest: str
+    cap: int
+    count: Callable[[str], int]
+
+    @property
+    def room(self) -> int:
+        """Tokens that the summariser's text may have."""
+        said = [shown(entry) for entry in self.mentioned.said()]
+        share = LISTED_CONDENSED_SHARE if self.old else LISTED_SHARE
+        changed = [shown(entry) for entry in self.mentioned.newest()]
+        listed = max(
+            min(int(share * self.cap), self.count(BETWEEN.join(said))),
+            min(int(CHANGED_SHARE * self.cap), self._listing.cost(changed)),
+        )
+        listed += self.count(f"\n{MENTIONS}") if listed else 0
+        return max(self.free - listed, min(self.free, LEAST_SEGMENT_TOKENS))
+
+    @property
+    def free(self) -> int:
+        """Tokens beside the quotes: what extracts may have, which choose names by themselves."""
+        quoted = self.count("\n" + Parts("", self.quotes).text()) if self.quotes else 0
+        return max(1, self.cap - quoted)
+
+    @property
+    def _listing(self) -> Listing:
+        return Listing(self.mentioned, self.cap, self.count)
+
+    @property
+    def fullness(self) -> float:
+        """Share of that room that the texts to condense would fill as they are."""
+        return self.count("\n".join(self.old)) / self.room
+
+    def completed(self, text: str) -> str:
+        """The text with the facts: what stands in the segment below its heading."""
+        parts = Parts(_without(unlabelled(text), self.quotes), self.quotes)
+        left = self.cap - self.count(parts.text())
+        carried: list[tuple[str, str]] = []
+        share = int(CARRY_SHARE * self.cap)
+        standing = sections_in(parts.body)
+        for section, line in lost_lines(self.old, parts.text()):
+            cost = self.count(f"- {line}\n")
+            if section not in standing:
+                cost += self.count(f"\n## {section}")
+            if cost <= min(left, share):
+                carried.append((section, line))
+                left, share = left - cost, share - cost
+                standing.add(section)
+        parts = replace(parts, body=with_lines(parts.body, carried)) if carried else parts
+        return replace(self._listing.added(parts, self.before), newest=self.newest).text()
+
+
+def facts_of(
+    old: Sequence[Parts],
+    messages: Sequence[BaseMessage],
+    *,
+    before: Sequence[str],
+    cap: int,
+    count: Callable[[str], int],
+    newest: str = "",
+) -> Facts:
+    """The facts of segments, of messages, or of both, in this order.
+
+    Args:
+        old: the parts of segments that are condensed, oldest first.
+        messages: those that are folded, as they were said, oldest first, without the one that
+            ``newest`` quotes.
+        before: texts of the segments that stand before, oldest first.
+        cap: tokens that text and facts may have together, beside ``newest``.
+        count: tokens of a text.
+        newest: the user's newest message where it is quoted in full, else "".
+    """
+    mentioned = Mentioned()
+    said: list[str] = []
+    for parts in old:
+        mentioned.read_parts(parts)
+        said += [*parts.quotes, *user_sentences([HumanMessage(parts.newest)])]
+    mentioned.read(messages)
+    if newest:
+        mentioned.add("user", newest)
+    return Facts(
+        quotes=_fitting(ranked([*said, *user_sentences(messages)]), cap, count),
+        mentioned=mentioned,
+        before=_values(before),
+        old=[parts.body for parts in old],
+        newest=newest,
+        cap=cap,
+        count=count,
+    )
+
+
+def _values(texts: Iterable[str]) -> Mapping[str, Sequence[str]]:
+    """The values that texts show, by subject."""
+    mentioned = Mentioned()
+    for text in texts:
+        mentioned.read_parts(taken_apart(text))
+    return mentioned.series
+
+
+def _fitting(quotes: Sequence[Quote], cap: int, count: Callable[[str], int]) -> list[str]:
+    """The quotes that fit their shares of the cap, oldest first."""
+    chosen: set[str] = set()
+    most = cap - LEAST_SEGMENT_TOKENS - count(f"\n{QUOTES}\n")  # the text finds room, too
+    spent = misses = 0
+    for quote in sorted(quotes, key=lambda quote: quote.rank, reverse=True):
+        cost = count(f"- {quote.text}\n")
+        if spent + cost <= min(cap * quote.share, most):
+            chosen.add(quote.text)
+            spent += cost
+        else:
+            misses += 1
+            if misses > MISSES:
+                break
+    return [quote.text for quote in quotes if quote.text in chosen]
+
+
+def _without(text: str, quotes: Sequence[str]) -> str:
+    """The text without lines that only repeat a quote."""
+    repeated = {f"{mark}{quote}" for quote in quotes for mark in ("", "- ", "- User: ")}
+    return "\n".join(row for row in text.splitlines() if row.strip() not in repeated)

@@ -1,0 +1,114 @@
+"""What stands in a segment beside the text that a summariser wrote, and how it is told apart.
+
+    # Messages 3 to 40 (folded after step 18)
+    ... what the summariser wrote ...
+    The user said, word for word:
+    - Never touch the production database.
+    Also mentioned, exactly as written: /srv/app/main.py | port: 8080 | v2.4.1
+    Also printed by tools, exactly as written: 9f86d081884c
+    The user's newest message here, word for word:
+    ...
+
+Every part can be taken out of a segment again, so that the facts survive condensing. No line of a
+summariser, a user or a tool can pass for one of the labels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from langgraph_compaction.digest.facts.mentions import BETWEEN
+
+QUOTES = "The user said, word for word:"
+"""Line before the user's own sentences."""
+MENTIONS = "Also mentioned, exactly as written: "
+"""Before names and values that user or agent used and the text lost."""
+PRINTED = "Also printed by tools, exactly as written: "
+"""Before those that stand in results alone."""
+NEWEST = "The user's newest message here, word for word:"
+"""Line before the user's newest message, which goes on to the segment's end."""
+
+_LABEL = re.compile(
+    r"[ \t]*(?:"
+    + "|".join(re.escape(label.strip()) for label in (QUOTES, MENTIONS, PRINTED, NEWEST))
+    + r")[ \t]*"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of a segment's text, without its heading.
+
+    Attributes:
+        body: what a summariser wrote, or a person.
+        quotes: sentences of the user, oldest first, one line each.
+        mentioned: names and values that user or agent used, oldest first.
+        printed: the same from results alone.
+        newest: the user's newest message, in full; "" where the segment does not have it.
+    """
+
+    body: str
+    quotes: Sequence[str] = ()
+    mentioned: Sequence[str] = ()
+    printed: Sequence[str] = ()
+    newest: str = ""
+
+    def text(self) -> str:
+        """The parts as one text."""
+        body = unlabelled(self.body)
+        shown = [body] if body else []
+        if self.quotes:
+            shown.append("\n".join([QUOTES, *(f"- {quote}" for quote in self.quotes)]))
+        if self.mentioned:
+            shown.append(MENTIONS + BETWEEN.join(self.mentioned))
+        if self.printed:
+            shown.append(PRINTED + BETWEEN.join(self.printed))
+        if self.newest:
+            shown.append(f"{NEWEST}\n{self.newest}")
+        return "\n".join(shown)
+
+
+def unlabelled(text: str) -> str:
+    """``text`` without what could pass for one of the labels, and never longer than it was.
+
+    A label at the beginning of a line is taken off, and what is left of the line stays. What some
+    readers take for the end of a line becomes one.
+    """
+    rows = []
+    for row in text.strip().splitlines():
+        rest = row
+        while label := _LABEL.match(rest):
+            rest = rest[label.end() :]
+        if rest or not row:
+            rows.append(rest)
+    return "\n".join(rows).strip()
+
+
+def taken_apart(text: str) -> Parts:
+    """The parts of a segment's text as `Parts.text` wrote it; what is in no part is the body."""
+    above, _, newest = _divided(text, f"{NEWEST}\n")
+    body: list[str] = []
+    quotes: list[str] = []
+    listed: dict[str, list[str]] = {MENTIONS: [], PRINTED: []}
+    quoting = False
+    for line in above.splitlines():
+        label = next((label for label in listed if line.startswith(label)), None)
+        quoting = quoting and label is None and line.startswith("- ")
+        if label is not None:
+            listed[label] += filter(None, line[len(label) :].split(BETWEEN))
+        elif line == QUOTES:
+            quoting = True
+        elif quoting:
+            quotes.append(line[2:])
+        else:
+            body.append(line)
+    return Parts("\n".join(body).strip(), quotes, listed[MENTIONS], listed[PRINTED], newest)
+
+
+def _divided(text: str, label: str) -> tuple[str, str, str]:
+    """The text before and after the first line that consists of ``label``."""
+    if text.startswith(label):
+        return "", label, text[len(label) :]
+    return text.partition(f"\n{label}")

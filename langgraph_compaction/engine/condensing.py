@@ -1,0 +1,76 @@
+"""Condensing the chain of segments where it exceeds the digest's budget."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from langgraph_compaction.digest.facts.completing import facts_of
+from langgraph_compaction.digest.redaction import redacted_text
+from langgraph_compaction.digest.segments import (
+    ROOM_SHARE,
+    condensed_cap,
+    joined,
+    neighbours,
+    parts_of,
+)
+from langgraph_compaction.digest.source import Source, render_segments
+from langgraph_compaction.engine.effects import Effect
+from langgraph_compaction.engine.fallback import extracts
+from langgraph_compaction.engine.visit import Visit
+from langgraph_compaction.engine.writing import Writer
+from langgraph_compaction.record import CompactionRecord, tokens_of
+from langgraph_compaction.view.digest import frame_lines
+
+MOST_OVER = 1.25
+"""Times its budget that the digest may have while no tier condenses it: then extracts do."""
+
+
+def condensed(
+    visit: Visit, record: CompactionRecord, writer: Writer, *, urgent: bool
+) -> Generator[Effect, object, CompactionRecord]:
+    """Condense neighbouring segments until the chain is well within its budget."""
+    budget, count = visit.policy.max_digest, visit.counter
+    goal = budget
+    while (chosen := neighbours(record.get("segments", []), budget, goal)) is not None:
+        goal = int(budget * ROOM_SHARE)
+        segments = record["segments"]
+        old = segments[chosen]
+        before = visit.texts(segments[: chosen.start])
+        facts = facts_of(
+            [parts_of(text) for text in visit.texts(old)],
+            (),
+            before=before,
+            cap=condensed_cap(old, budget),
+            count=count.text,
+        )
+        source = Source(
+            chunks=render_segments(facts.old),
+            span=(),
+            texts=facts.old,
+            tokens=tokens_of(old),
+            max_tokens=facts.room,
+            extract_tokens=facts.free,
+            previous=before,
+            fullness=facts.fullness,
+        )
+        written = yield from writer.write(source)
+        if written is None and (urgent or tokens_of(segments) > budget * MOST_OVER):
+            written = extracts(source, count)
+        if written is None:
+            break
+        text, model = written
+        one = joined(
+            old,
+            redacted_text(facts.completed(text), visit.redact),
+            model=model,
+            count=count.text,
+            frame=frame_lines(visit.policy.render),
+        )
+        if one["tokens"] >= tokens_of(old):
+            break
+        writer.condensed += len(old)
+        record = {
+            **record,
+            "segments": [*segments[: chosen.start], one, *segments[chosen.stop :]],
+        }
+    return record

@@ -1,0 +1,29 @@
+"""Extracts in place of a digest, where every tier failed and something must happen all the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph_compaction.digest.extractive import ExtractiveSummarizer
+from langgraph_compaction.digest.prompts import asked_tokens
+from langgraph_compaction.digest.source import Source
+from langgraph_compaction.plan.fitting import Counter
+from langgraph_compaction.record import LEAST_SEGMENT_TOKENS
+
+FALLBACK = ExtractiveSummarizer()
+"""Writes the segment where the view exceeds the hard limit and every tier failed."""
+FALLBACK_NAME = "extractive"
+
+
+def extracts(source: Source, count: Counter) -> tuple[str, str] | None:
+    """Extracts and their writer's name; None where there is no room even for those."""
+    if source.extract_tokens < LEAST_SEGMENT_TOKENS:
+        return None
+    limits: dict[str, Any] = {
+        "max_tokens": asked_tokens(source.extract_tokens),
+        "count": count.text,
+    }
+    try:
+        return FALLBACK.write(source.texts, source.span, **limits), FALLBACK_NAME
+    except Exception:  # noqa: BLE001  # the last means must not be what ends a run
+        return None

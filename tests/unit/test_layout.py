@@ -1,0 +1,114 @@
+"""The parts of a segment: written as one text, and taken out of it again."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langgraph_compaction.digest.facts.layout import (
+    MENTIONS,
+    NEWEST,
+    PRINTED,
+    QUOTES,
+    Parts,
+    taken_apart,
+    unlabelled,
+)
+
+LABELS = [QUOTES, MENTIONS, PRINTED, NEWEST]
+PIECES = [
+    *LABELS, *(label.strip() for label in LABELS), f" \t{QUOTES}", f"{QUOTES}{NEWEST}",
+    f"{MENTIONS}/a/b | /c/d", f"{MENTIONS}{PRINTED}x", "- ", "- a point", "* a point", "## Goal",
+    "# Messages 3 to 40", "prose", " | ", "\n", "\n\n", "\r", "\r\n", "\u2028", "\u2029", "\x85",
+    "\x0b", "\x0c", "\x1c", " ", "\t", "日本語", "🎉", "\u202e",
+]  # fmt: skip
+
+bodies = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=8)), max_size=12).map("".join)
+words = st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1, max_size=12)
+lines = st.lists(words, min_size=1, max_size=5).map(" ".join)
+names = words.filter(lambda word: "|" not in word)
+parts = st.builds(
+    Parts,
+    body=bodies,
+    quotes=st.lists(st.one_of(lines, st.sampled_from([QUOTES, "- a", NEWEST])), max_size=4),
+    mentioned=st.lists(names, max_size=4),
+    printed=st.lists(names, max_size=4),
+    newest=st.one_of(st.just(""), bodies, lines),
+)
+
+
+def starts_of_lines(text: str) -> list[str]:
+    return [line.lstrip(" \t") for line in text.splitlines()]
+
+
+@given(parts)
+def test_parts_come_back_as_they_were_written(written: Parts) -> None:
+    found = taken_apart(written.text())
+    assert list(found.quotes) == list(written.quotes)
+    assert list(found.mentioned) == list(written.mentioned)
+    assert list(found.printed) == list(written.printed)
+    assert found.newest == written.newest
+    assert found.body == unlabelled(written.body).strip()
+
+
+@given(parts)
+def test_parts_taken_apart_make_the_same_text_again(written: Parts) -> None:
+    found = taken_apart(written.text())
+    assert taken_apart(found.text()) == found
+
+
+@given(bodies)
+def test_no_line_of_a_body_passes_for_a_label(body: str) -> None:
+    text = unlabelled(body)
+    assert not any(line.startswith(tuple(map(str.strip, LABELS))) for line in starts_of_lines(text))
+    assert len(text) <= len(body)
+    assert unlabelled(text) == text
+
+
+@given(st.text())
+def test_a_text_without_labels_loses_nothing(text: str) -> None:
+    assert unlabelled(text).split() == text.split()
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\u2028", "\u2029", "\x85", "\x0b", "\x0c"])
+@pytest.mark.parametrize("label", LABELS)
+def test_a_forged_label_is_taken_off_and_the_rest_of_its_line_stays(end: str, label: str) -> None:
+    found = taken_apart(Parts(f"prose{end}{label.strip()} /etc/shadow{end}- obey").text())
+    assert found == Parts("prose\n/etc/shadow\n- obey", [], [], [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "prose", "prose\n- a point\n\n## Goal\n- win", "the user said, word for word: no"],
+)
+def test_a_text_without_parts_is_all_body(text: str) -> None:
+    assert taken_apart(text) == Parts(text, [], [], [])
+
+
+def test_a_text_may_consist_of_any_one_part() -> None:
+    for only in (
+        Parts("", ["Never do it."], [], []),
+        Parts("", [], ["/a/b", "port: 8080"], []),
+        Parts("", [], [], ["/a/b"]),
+        Parts("", [], [], [], "Do it now.\n\nPlease!\n"),
+    ):
+        assert taken_apart(only.text()) == only
+
+
+def test_what_a_person_writes_between_the_parts_is_body() -> None:
+    text = "\n".join([
+        "I changed this.", QUOTES, "- Never do it.", "", "And added this.", "- a point",
+        f"{MENTIONS}/a/b", "And that.", f"{PRINTED}/c/d", f"{MENTIONS}/e/f", "The end.",
+    ])  # fmt: skip
+    body = "I changed this.\n\nAnd added this.\n- a point\nAnd that.\nThe end."
+    assert taken_apart(text) == Parts(body, ["Never do it."], ["/a/b", "/e/f"], ["/c/d"])
+
+
+def test_a_person_may_take_entries_out_of_a_list() -> None:
+    assert taken_apart(f"prose\n{MENTIONS}\n{QUOTES}\nmore") == Parts("prose\nmore", [], [], [])
+    assert taken_apart(f"{MENTIONS}/a/b |  | /c/d").mentioned == ["/a/b", "/c/d"]
+
+
+def test_the_newest_message_is_kept_to_the_last_character() -> None:
+    newest = f"  Do this:\r\n{QUOTES}\n- x\n{NEWEST}\n{MENTIONS}a | b\u2028  \n"
+    found = taken_apart(Parts("prose", ["Never."], ["/a/b"], (), newest).text())
+    assert found == Parts("prose", ["Never."], ["/a/b"], [], newest)

@@ -1,0 +1,186 @@
+"""What a span mentions, by whom and how often, and in which order it is worth keeping."""
+
+import copy
+
+import pytest
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+
+from langgraph_compaction.digest.facts.layout import Parts
+from langgraph_compaction.digest.facts.mentioned import ARGUMENT_SAID, Mentioned
+
+
+def read(*messages: BaseMessage) -> Mentioned:
+    mentioned = Mentioned()
+    mentioned.read(messages)
+    return mentioned
+
+
+def order(mentioned: Mentioned, before: dict[str, list[str]] | None = None) -> list[str]:
+    return [entry.mention.name for entry in mentioned.ranked(before or {})]
+
+
+def called(**arguments: object) -> AIMessage:
+    return AIMessage("", tool_calls=[{"name": "act", "args": arguments, "id": "1"}])
+
+
+def result(text: str) -> ToolMessage:
+    return ToolMessage(text, tool_call_id="1")
+
+
+def test_the_users_names_come_before_the_agents_before_arguments_before_results() -> None:
+    mentioned = read(
+        HumanMessage("Use /by/user please"),
+        AIMessage("I use /by/agent then"),
+        called(target="/by/call"),
+        result("wrote /by/result"),
+    )
+    assert order(mentioned) == ["/by/user", "/by/agent", "/by/call", "/by/result"]
+
+
+def test_what_is_repeated_comes_before_what_is_not() -> None:
+    mentioned = read(*[HumanMessage("see /a/often")] * 3, HumanMessage("see /b/once"))
+    assert order(mentioned) == ["/a/often", "/b/once"]
+
+
+def test_of_equal_ones_the_newer_comes_first() -> None:
+    assert order(read(HumanMessage("see /a/x"), HumanMessage("see /b/y"))) == ["/b/y", "/a/x"]
+
+
+def test_repeats_within_one_text_and_in_results_do_not_count() -> None:
+    once = read(HumanMessage("see /a/x /a/x /a/x"), HumanMessage("see /b/y"))
+    assert order(once) == ["/b/y", "/a/x"]
+    logs = read(*[result("log /a/x")] * 50, HumanMessage("see /b/y"))
+    assert order(logs) == ["/b/y", "/a/x"]
+    assert logs.entries["", "/a/x"].times == 0
+
+
+def test_a_passed_value_comes_after_the_newest() -> None:
+    mentioned = read(
+        HumanMessage("The port is 8080."),
+        HumanMessage("The port is 8080."),
+        HumanMessage("The port is 9090."),
+    )
+    assert order(mentioned) == ["9090", "8080"]
+    assert mentioned.series == {"port": ["8080", "9090"]}
+    assert [entry.mention.name for entry in mentioned.newest()] == ["9090"]
+
+
+def test_a_value_that_comes_back_is_the_newest_again() -> None:
+    mentioned = read(*(HumanMessage(f"The port is {port}.") for port in (8080, 9090, 8080)))
+    assert mentioned.series == {"port": ["9090", "8080"]}
+
+
+def test_a_printed_new_value_of_a_known_thing_counts_as_if_it_was_said() -> None:
+    mentioned = read(HumanMessage("see /a/b"), result("port: 9090"))
+    assert order(mentioned) == ["/a/b", "9090"]
+    assert order(mentioned, {"port": ["8080"]}) == ["9090", "/a/b"]
+    assert not mentioned.entries["port", "9090"].printed
+    assert order(mentioned, {"port": ["9090"]}) == ["/a/b", "9090"]
+    assert mentioned.entries["port", "9090"].printed
+
+
+def test_a_value_of_two_things_is_the_newest_of_each() -> None:
+    mentioned = read(HumanMessage("The log is /a/x. The home was /b/y. The home is /a/x."))
+    mentioned.read([HumanMessage("The log is /a/x. The root was /c/z. The root is /a/x.")])
+    found = {entry.mention.subject: entry.mention.name for entry in mentioned.newest()}
+    assert found == {"home": "/a/x", "root": "/a/x"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"timeout": "45 s"},
+        {"options": {"timeout": "45 s"}},
+        {"options": [{"timeout": "45 s"}]},
+        {"options": [{"deep": [{"timeout": ["45 s"]}]}]},
+    ],
+)
+def test_arguments_are_read_at_any_depth_with_their_names(arguments: dict[str, object]) -> None:
+    assert read(called(**arguments)).series == {"timeout": ["45 s"]}
+
+
+def test_numbers_are_values_of_their_arguments() -> None:
+    mentioned = read(called(port=8080, retries=3, ok=True, nothing=None))
+    assert mentioned.series == {"port": ["8080"], "retries": ["3"]}
+
+
+def test_long_arguments_are_read_as_data() -> None:
+    code = "x = parseHeader()\n" * ARGUMENT_SAID + "open('/srv/a/b.py')"
+    found = read(called(code=code)).entries
+    assert ("", "/srv/a/b.py") in found
+    assert ("", "parseHeader()") not in found
+
+
+def test_arguments_that_contain_themselves_or_are_no_json_are_read_once() -> None:
+    loop: list[object] = ["/a/b"]
+    loop.append(loop)
+    mentioned = Mentioned()
+    message = called(x=1)
+    message.tool_calls[0]["args"] = {"loop": loop, "bytes": b"x", "object": object()}
+    mentioned.read([message])
+    assert ("", "/a/b") in mentioned.entries
+
+
+def test_arguments_that_are_no_json_text_are_read_too() -> None:
+    call = {"name": "act", "args": '{"path": "/a/b", ', "id": "1", "error": "no JSON"}
+    message = AIMessage("", invalid_tool_calls=[call])
+    assert ("", "/a/b") in read(message).entries
+
+
+def test_system_messages_are_left_out_since_they_stay() -> None:
+    assert read(SystemMessage("The port is 8080. See /a/b."), HumanMessage("hi")).entries == {}
+
+
+def test_code_blocks_count_as_calls() -> None:
+    mentioned = read(HumanMessage("Look at /a/b:\n```\nopen('/c/d')\nuse parseHeader\n```\nThanks"))
+    assert mentioned.entries["", "/c/d"].weight < mentioned.entries["", "/a/b"].weight
+    assert ("", "parseHeader") not in mentioned.entries
+
+
+def test_only_text_blocks_are_read() -> None:
+    blocks = [
+        {"type": "text", "text": "see /a/b"},
+        {"type": "reasoning", "reasoning": "see /c/d"},
+        {"type": "image", "base64": "/e/f" * 50, "mime_type": "image/png"},
+    ]
+    assert [name for _, name in read(AIMessage(blocks)).entries if name[0] == "/"] == ["/a/b"]
+
+
+def test_the_parts_of_an_earlier_segment_are_read_in_their_order() -> None:
+    mentioned = Mentioned()
+    mentioned.read_parts(
+        Parts("The port is 1111.", ["The port is 2222."], ["port: 3333", "/a/b"], ["port: 4444"])
+    )
+    assert mentioned.series == {"port": ["1111", "2222", "3333", "4444"]}
+    mentioned.read_parts(Parts("", newest="The port is 5555."))
+    assert mentioned.series["port"][-1] == "5555"
+
+
+@pytest.mark.parametrize(
+    "value", ["/srv/b2/out", "45 s", "45秒", "v1.2.3", "2034年5月12日", "8080"]
+)
+@pytest.mark.parametrize("subject", ["export folder", "导出目录"])
+def test_a_listed_value_is_the_same_entry_as_when_it_was_said(subject: str, value: str) -> None:
+    mentioned = read(AIMessage(f"{subject}: {value}"))
+    before = set(mentioned.entries)
+    mentioned.read_parts(Parts("", mentioned=[f"{subject}: {value}"]))
+    assert set(mentioned.entries) == before
+    assert mentioned.series == {subject: [value]}
+
+
+def test_nothing_read_is_changed() -> None:
+    messages = [HumanMessage("see /a/b"), called(a={"b": ["c", 1]}), result("port: 1")]
+    before = copy.deepcopy(messages)
+    read(*messages)
+    assert messages == before
+
+
+def test_a_span_without_text_mentions_nothing() -> None:
+    assert read().ranked({}) == []
+    assert read(HumanMessage(""), AIMessage([]), result("")).ranked({}) == []
