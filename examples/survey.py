@@ -42,9 +42,9 @@ DIGEST_INSTRUCTIONS = (
     "Keep every finding of the agent's with its number, path, names and values, word for word, and "
     "how many files and lines there are. Which files were read or listed need not be told."
 )
-DIGEST_SHARE = 0.25
+DIGEST_SHARE = 0.28
 """Share of the window that the digest may have: room for all findings of the survey."""
-SEGMENT_SHARE = 0.08
+SEGMENT_SHARE = 0.06
 """Tokens of a segment as a share of its span: a note is a small part of a page of source..."""
 MIN_SEGMENT_SHARE = 0.025
 """... but a short span may have had much to note. Share of the window that a segment may always

@@ -19,7 +19,6 @@ from langgraph_compaction.digest.rendering import (
     escaped,
     fence,
 )
-from langgraph_compaction.record import LEAST_SEGMENT_TOKENS
 
 SECTIONS: tuple[str, ...] = (
     "Goal",
@@ -122,7 +121,7 @@ def system_prompt(prompt: str | None, instructions: str | None, *, task: Task = 
 
 def asked_tokens(max_tokens: int) -> int:
     """Tokens that a summariser is asked for where it may have ``max_tokens``: models overshoot."""
-    return max(int(max_tokens * ASKED_SHARE), min(max_tokens, LEAST_SEGMENT_TOKENS))
+    return max(1, int(max_tokens * ASKED_SHARE))
 
 
 def budget_hint(fullness: float) -> str:

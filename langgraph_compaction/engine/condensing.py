@@ -49,7 +49,7 @@ def condensed(
             texts=facts.old,
             tokens=tokens_of(old),
             max_tokens=facts.room,
-            extract_tokens=facts.free,
+            extract_tokens=facts.extracts,
             previous=before,
             fullness=facts.fullness,
         )

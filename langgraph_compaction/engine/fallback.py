@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from langgraph_compaction.digest.extractive import ExtractiveSummarizer
-from langgraph_compaction.digest.prompts import asked_tokens
 from langgraph_compaction.digest.source import Source
 from langgraph_compaction.plan.fitting import Counter
 from langgraph_compaction.record import LEAST_SEGMENT_TOKENS
@@ -20,7 +19,7 @@ def extracts(source: Source, count: Counter) -> tuple[str, str] | None:
     if source.extract_tokens < LEAST_SEGMENT_TOKENS:
         return None
     limits: dict[str, Any] = {
-        "max_tokens": asked_tokens(source.extract_tokens),
+        "max_tokens": source.extract_tokens,
         "count": count.text,
     }
     try:

@@ -152,7 +152,7 @@ def _draft(visit: Visit, chain: list[DigestSegment], part: _Part, *, roll: bool)
         texts=facts.old,
         tokens=part.tokens + tokens_of(old),
         max_tokens=facts.room,
-        extract_tokens=facts.free,
+        extract_tokens=facts.extracts,
         previous=before,
         fullness=facts.fullness,
     )

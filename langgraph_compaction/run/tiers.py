@@ -19,7 +19,6 @@ from langchain_core.runnables import (
 )
 
 from langgraph_compaction.digest.extractive import ExtractiveSummarizer
-from langgraph_compaction.digest.prompts import asked_tokens
 from langgraph_compaction.digest.verifying import Reply
 from langgraph_compaction.engine.effects import Described, SummaryRequest, TierInfo
 from langgraph_compaction.errors import ConfigurationError
@@ -267,7 +266,7 @@ class _ExtractiveTier:
         text = self._summarizer.write(
             request.texts,
             request.span,
-            max_tokens=asked_tokens(request.max_tokens),
+            max_tokens=request.max_tokens,
             count=self._count,
         )
         return Reply(text, verbatim=True)

@@ -30,8 +30,9 @@ from tests.support.openai_server.runs import (
 
 REASONING, CHATTING, UNKNOWN = "gpt-5-mini", "gpt-4.1-mini", "house-model"
 """Models of which LangChain's profile knows that they reason, that they do not, and nothing."""
-CAP = 358
-"""Tokens that the digest of the transcript may have: a fifth of the span."""
+CAP = 314
+"""Tokens that the text of the digest may have: a fifth of the span, less what is quoted of the user
+and what is kept free for names."""
 CAP_NAMES = {"chat": "max_completion_tokens", "responses": "max_output_tokens"}
 
 each_wire = pytest.mark.parametrize("wire", WIRES)

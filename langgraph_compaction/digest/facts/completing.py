@@ -33,6 +33,8 @@ LISTED_SHARE, LISTED_CONDENSED_SHARE = 0.1, 0.3
 """Share of a segment's cap that is kept free for names and values, however long the text, where
 messages are folded and where segments are condensed: the shorter the text has to be, the more it
 loses, and a list of names takes half the room of sentences about them."""
+EXTRACTS_SHARE = 0.9
+"""Share of what the quotes leave that extracts may have."""
 CHANGED_SHARE = 0.25
 """Share of a segment's cap that is kept free at most for the newest values of what changed: a text
 that only has an old one is wrong."""
@@ -71,11 +73,16 @@ class Facts:
             min(int(CHANGED_SHARE * self.cap), self._listing.cost(changed)),
         )
         listed += self.count(f"\n{MENTIONS}") if listed else 0
-        return max(self.free - listed, min(self.free, LEAST_SEGMENT_TOKENS))
+        return max(self._free - listed, min(self._free, LEAST_SEGMENT_TOKENS))
 
     @property
-    def free(self) -> int:
-        """Tokens beside the quotes: what extracts may have, which choose names by themselves."""
+    def extracts(self) -> int:
+        """Tokens that extracts may have: they choose names by themselves and need no long list."""
+        return max(int(self._free * EXTRACTS_SHARE), min(self._free, LEAST_SEGMENT_TOKENS))
+
+    @property
+    def _free(self) -> int:
+        """Tokens beside the quotes."""
         quoted = self.count("\n" + Parts("", self.quotes).text()) if self.quotes else 0
         return max(1, self.cap - quoted)
 

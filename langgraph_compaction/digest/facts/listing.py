@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from langgraph_compaction.digest import cues
 from langgraph_compaction.digest.facts.layout import MENTIONS, PRINTED, Parts
 from langgraph_compaction.digest.facts.matching import last_place
 from langgraph_compaction.digest.facts.mentioned import Entry, Mentioned
-from langgraph_compaction.digest.facts.mentions import BETWEEN, OF, Mention
+from langgraph_compaction.digest.facts.mentions import BETWEEN, OF, Mention, mentions
+from langgraph_compaction.digest.sentences import Sentence
 
 PRINTED_SHARE = 0.1
 """Share of a segment's cap that names may take which stand in results alone."""
@@ -131,14 +133,18 @@ class Listing:
         return [Mention(name, subject) for name in self.mentioned.series[subject][:-1]]
 
     def _without_passed(self, parts: Parts, newest: Iterable[Mention]) -> Parts:
-        """The parts without the lines that show older values of what ``newest`` cannot be listed.
+        """The parts without the lines that say only an older value of what cannot be listed.
 
-        No value is better than a wrong one.
+        No value is better than a wrong one; but a line that says more than that value stays, and
+        so does a directive.
         """
         passed = [older for one in newest for older in self._passed(one.subject)]
+        names = {older.name for older in passed}
 
         def fine(row: str) -> bool:
-            return all(_place(older, row) < 0 for older in passed)
+            if all(_place(older, row) < 0 for older in passed) or cues.FIRM(Sentence.of(row)):
+                return True
+            return not {one.name for one in mentions(row, said=True)} <= names
 
         body = "\n".join(filter(fine, parts.body.splitlines()))
         return replace(parts, body=body, quotes=list(filter(fine, parts.quotes)))
