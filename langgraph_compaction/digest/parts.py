@@ -9,18 +9,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from langgraph_compaction.digest.rendering import escaped
+
 MARGIN = 0.9
 """Share of a summariser's window that is planned for: its tokenizer may count differently."""
 CONTEXT_SHARE = 0.25
 """Share of a summariser's window that the digest so far may take as context."""
 ANSWER_SHARE = 4
 """One part in this many of a summariser's window is kept free for its answer at most."""
+LEAST_PART = 200
+"""Tokens of a part of a span at least, if the span has as many."""
 LEAST_ROOM = 200
 """Tokens of transcript in a call at least, whatever the window."""
 CONTINUED = ' continued="yes"'
-"""Attribute of a message's tag in every piece of it but the first."""
+"""Attribute of a message's or record's tag in every piece of it but the first."""
 
-_ELEMENT = re.compile(r"(<(message|result)\b[^<>\n]*>)\n(.*?)\n(</\2>)\n?", re.DOTALL)
+_ELEMENT = re.compile(r"(<(message|result|record)\b[^<>\n]*>)\n(.*?)\n(</\2>)\n?", re.DOTALL)
 _CALL = re.compile(r"(<call>.*?</call>)", re.DOTALL)
 _BLANK = re.compile(r"\s")
 _STOPS = "。！？；，、"
@@ -56,13 +60,31 @@ def pack(sizes: Sequence[int], limit: int | None) -> list[slice]:
     return runs
 
 
+def without_small(runs: Sequence[slice], sizes: Sequence[int], least: int) -> list[slice]:
+    """The runs, those below ``least`` joined to the one after them, or the last to the one before.
+
+    A digest of a few words is longer than they are. The run that results may be over the limit: it
+    is read in pieces, then.
+    """
+    found: list[slice] = []
+    start = 0
+    for run in runs:
+        if sum(sizes[start : run.stop]) >= least:
+            found.append(slice(start, run.stop))
+            start = run.stop
+    if start < len(sizes):
+        first = found.pop().start if found else start
+        found.append(slice(first, len(sizes)))
+    return found
+
+
 def pieces(
     chunks: Sequence[str], limit: int | None, count: Callable[[str], int]
 ) -> list[list[str]]:
     """Rendered chunks divided over as many calls as it takes, each at most ``limit`` tokens.
 
     A chunk that is longer is cut, at a line's end or at white space where there is any. Each piece
-    of a message stands between that message's tags.
+    of a message or an earlier record stands between its tags.
     """
     if limit is None:
         return [list(chunks)]
@@ -92,20 +114,25 @@ def _cut(chunk: str, limit: int, count: Callable[[str], int]) -> Iterator[str]:
 def _cut_message(
     opening: str, body: str, closing: str, limit: int, count: Callable[[str], int]
 ) -> Iterator[str]:
-    """One message in pieces, each between its tags; a call that is too long is cut likewise."""
+    """A message or record in pieces, each between its tags; a long call is cut likewise."""
     reopening = f"{opening[:-1]}{CONTINUED}>"
     # Tags that are larger than half a piece would leave no room for what they stand around.
     space = max(limit // 2, limit - count(f"{reopening}\n\n{closing}"), 1)
     texts: list[str] = []
     for text in _CALL.split(body):
         if not _CALL.fullmatch(text) or count(text) <= space:
-            texts += _cut_text(text, space, count)
+            texts += _cut_body(text, space, count)
             continue
         inner = text.removeprefix("<call>").removesuffix("</call>")
         narrow = max(1, space - count("<call></call>"))
-        texts += (f"<call>{one}</call>" for one in _cut_text(inner, narrow, count))
+        texts += (f"<call>{one}</call>" for one in _cut_body(inner, narrow, count))
     for number, run in enumerate(pack([count(text) for text in texts], space)):
         yield f"{reopening if number else opening}\n{''.join(texts[run])}\n{closing}"
+
+
+def _cut_body(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
+    """A part of a message in pieces. A word cut in two must not become a tag of ours."""
+    return [escaped(piece) for piece in _cut_text(text, limit, count)]
 
 
 def _cut_text(text: str, limit: int, count: Callable[[str], int]) -> list[str]:

@@ -9,7 +9,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 
 from langgraph_compaction.changes import advanced
 from langgraph_compaction.digest.facts.completing import Facts, facts_of
-from langgraph_compaction.digest.parts import pack
+from langgraph_compaction.digest.parts import LEAST_PART, pack, without_small
 from langgraph_compaction.digest.redaction import redacted_messages, redacted_text
 from langgraph_compaction.digest.rendering import message_text
 from langgraph_compaction.digest.segments import parts_of, rolled, seal
@@ -170,9 +170,9 @@ def _parts(visit: Visit, decision: Decision, span: Span, writer: Writer) -> list
         render_group(members, group, positions, visit.policy.clamp_chars) for group in found
     ]
     limit = writer.least_room(visit.policy.max_segment)
-    runs = pack([visit.counter.text(text) for text in rendered], limit)
+    sizes = [visit.counter.text(text) for text in rendered]
     parts = []
-    for run in runs:
+    for run in without_small(pack(sizes, limit), sizes, LEAST_PART):
         first, last = found[run][0].start, found[run][-1].stop
         following = span.folded[last] if last < len(span.folded) else span.stop
         folded, inside = span.folded[first:last], members[first:last]
