@@ -120,8 +120,11 @@ def _cut_message(
     space = max(limit // 2, limit - count(f"{reopening}\n\n{closing}"), 1)
     texts: list[str] = []
     for text in _CALL.split(body):
-        if not _CALL.fullmatch(text) or count(text) <= space:
+        if not _CALL.fullmatch(text):
             texts += _cut_body(text, space, count)
+            continue
+        if count(text) <= space:
+            texts.append(text)
             continue
         inner = text.removeprefix("<call>").removesuffix("</call>")
         narrow = max(1, space - count("<call></call>"))

@@ -175,6 +175,13 @@ def test_a_long_call_is_cut_into_calls() -> None:
     assert text in bodies(found).replace("<call>", "").replace("</call>", "")
 
 
+def test_a_short_call_beside_long_text_stays_whole() -> None:
+    text = " ".join(f"word{number}" for number in range(100))
+    found = flat([element(f"{text}\n<call>ls {{}}</call>\n<call>write {text}</call>")], 200)
+    assert sum(piece.count("<call>ls {}</call>") for piece in found) == 1
+    assert "&lt;" not in "".join(found)
+
+
 def test_an_earlier_record_that_is_too_long_is_cut_between_its_tags() -> None:
     lines = [f"- line {number} of the record" for number in range(60)]
     found = flat(["<record>\n" + "\n".join(lines) + "\n</record>"], 200)
