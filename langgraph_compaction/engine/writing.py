@@ -145,7 +145,10 @@ class Writer:
             return joined
         if len(joined) >= sum(map(len, source.chunks)):  # it does not get shorter: no end in sight
             return None
-        whole = replace(source, chunks=render_segments(texts), texts=texts, span=())
+        fullness = self.count(joined) / source.max_tokens
+        whole = replace(
+            source, chunks=render_segments(texts), texts=texts, span=(), fullness=fullness
+        )
         return (yield from self._in_pieces(number, whole))
 
     def _verified(
