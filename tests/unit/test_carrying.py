@@ -3,9 +3,7 @@
 import pytest
 
 from langgraph_compaction.digest.facts.carrying import (
-    CARRIED,
     lost_lines,
-    sections_in,
     with_lines,
 )
 
@@ -108,6 +106,11 @@ def test_a_heading_of_another_name_ends_a_section() -> None:
     assert lost("", old) == ["Keep sessions in Redis."]
 
 
+def test_a_line_in_bold_is_no_heading() -> None:
+    old = "## Constraints and preferences\n**Never delete the table.**\n- Ask first."
+    assert lost("", old) == ["Ask first.", "**Never delete the table.**"]
+
+
 @pytest.mark.parametrize(
     "old",
     [
@@ -153,8 +156,3 @@ def test_lines_come_back_at_the_head_of_their_section_oldest_first() -> None:
 def test_nothing_to_carry_changes_nothing() -> None:
     assert with_lines(OLD, []) == OLD
     assert with_lines("", [("Decisions", "x")]) == "## Decisions\n- x"
-
-
-def test_the_sections_of_a_text_are_known() -> None:
-    assert sections_in(OLD) >= set(CARRIED)
-    assert sections_in("prose\n# Notes\nmore prose") == set()

@@ -791,6 +791,11 @@ class TestCondense:
         assert section(text, "State now") == ["It sells."]
         assert section(text, "Commitments and open items") == ["Who?"]
 
+    def test_what_stands_behind_a_heading_is_in_its_section(self) -> None:
+        text = condensed("**Goal:** Sell tea.\n2. Decisions: Use red boxes.\nOf paper.")
+        assert section(text, "Goal") == ["Sell tea."]
+        assert section(text, "Decisions") == ["Use red boxes.", "Of paper."]
+
     def test_texts_without_content_still_give_a_digest(self) -> None:
         assert "\n- " in condensed("", "## Goal\n")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from langgraph_compaction.digest.verifying import Verdict, cleaned, headings
+from langgraph_compaction.digest.verifying import Verdict, cleaned
 from tests.unit.bad_answers import BAD, ECHO, GOOD, PROSE, SAID, SOURCE, Bad, verdict, written_in
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "verdicts.md"
@@ -252,5 +252,4 @@ def test_verification_takes_bounded_time_and_never_raises(text: str) -> None:
     conversation = [text, *SAID["Chinese"]] * 50
     started = time.process_time()
     verdict(text, sections=True, conversation=conversation)
-    headings(text)
     assert time.process_time() - started < 1

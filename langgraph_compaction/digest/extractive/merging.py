@@ -24,13 +24,12 @@ from langgraph_compaction.digest.extractive.extracts import (
 )
 from langgraph_compaction.digest.extractive.filling import NOTE, SHORT_NOTE
 from langgraph_compaction.digest.extractive.ranking import has_literal
+from langgraph_compaction.digest.headings import headings
 from langgraph_compaction.digest.prompts import SECTIONS
 from langgraph_compaction.digest.references import references
 from langgraph_compaction.digest.sentences import Sentence, sentences, unfenced
 
-_HEADING = re.compile(r"\s{0,3}(?:#{1,6}\s*(.+?)\s*#*|\*\*([^*]{3,60})\*\*:?|([\w ]{3,60}):?)\s*")
 _QUOTE = re.compile(r"the user.{0,60}word for word:", re.IGNORECASE)
-_EXACT = {name.casefold(): name for name in SECTIONS}
 _KEYWORDS = (
     ("goal", GOAL), ("objective", GOAL), ("constraint", CONSTRAINTS), ("preference", CONSTRAINTS),
     ("user", CONSTRAINTS), ("decision", DECISIONS), ("open", OPEN), ("commitment", OPEN),
@@ -40,7 +39,6 @@ _KEYWORDS = (
 _PRINTED = re.compile(rf"[\w.:-]+{QUOTES}")
 # A capital within a sentence or a word, or something in quotation marks; not "I".
 _NAMES = re.compile(r"\w[,;]? [('‘]*[A-ZÀ-ÖØ-ÞΑ-ΩА-Я]\w|[a-z][A-Z]|[\"“”«„「『]\w")
-_HEADING_CHARS = 200  # a longer line is text
 _BULLETS = 100_000  # more than a digest has
 
 
@@ -110,12 +108,15 @@ def _score(section: str, sentence: Sentence, age: int, ages: int) -> float:
 def _parsed(text: str, limit: int) -> Iterator[tuple[str, str]]:
     """Section and text of each extract of a digest."""
     section = FINDINGS
-    for line in unfenced(text).splitlines():
-        if _QUOTE.fullmatch(line.strip()):
+    plain = unfenced(text)
+    for row, heading in zip(plain.splitlines(), headings(plain), strict=True):
+        if _QUOTE.fullmatch(row.strip()):
             section = CONSTRAINTS
-        elif (heading := _section(line)) is not None:
-            section = heading
-        elif line.strip() not in (NOTE, SHORT_NOTE):
+            continue
+        if heading is not None:
+            section = heading.section or _nearest(heading.title)
+        line = row if heading is None else heading.rest
+        if line.strip() not in (NOTE, SHORT_NOTE):
             parts = list(sentences(line, limit))
             whole = " ".join(parts)
             for part in [whole] if len(whole) <= limit else parts:
@@ -123,14 +124,7 @@ def _parsed(text: str, limit: int) -> Iterator[tuple[str, str]]:
                     yield section, part
 
 
-def _section(line: str) -> str | None:
-    """The section that a line opens as its heading; None: it is no heading."""
-    heading = _HEADING.fullmatch(line) if len(line) <= _HEADING_CHARS else None
-    if heading is None:
-        return None
-    title = next(filter(None, heading.groups())).casefold()
-    if title in _EXACT:
-        return _EXACT[title]
-    if heading.group(3):
-        return None  # a plain line is a heading only if it names a section
-    return next((section for word, section in _KEYWORDS if word in title), FINDINGS)
+def _nearest(title: str) -> str:
+    """The section that a heading of another name comes nearest to."""
+    words = title.casefold()
+    return next((section for word, section in _KEYWORDS if word in words), FINDINGS)

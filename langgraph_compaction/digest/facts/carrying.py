@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from langgraph_compaction.digest.prompts import SECTIONS
+from langgraph_compaction.digest.headings import headings
 from langgraph_compaction.digest.sentences import words
 
 CARRIED = ("Constraints and preferences", "Decisions", "Commitments and open items")
@@ -16,9 +16,6 @@ KEPT_SHARE = 0.6
 LEAST_LETTERS = 4
 """Letters of a word that counts, in scripts with spaces: shorter ones link."""
 
-_HEADING_MARKS = " \t#*_:.-0123456789"
-_NAMES = {name.casefold(): name for name in SECTIONS}
-_BULLET = re.compile(r"[ \t]*[-*•][ \t]")
 _MARK = re.compile(r"[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t]+")
 
 
@@ -46,43 +43,25 @@ def with_lines(text: str, lines: Sequence[tuple[str, str]]) -> str:
         lines: sections and lines, the newest first.
     """
     rows = text.splitlines()
+    sections = [found and found.section for found in headings(text)]
     for section, line in lines:
-        at = next((n for n, row in enumerate(rows) if _heading(row)[0] == section), None)
-        if at is None:
-            rows += [f"## {section}", f"- {line}"]
+        if section in sections:
+            below = sections.index(section) + 1
+            rows.insert(below, f"- {line}")
+            sections.insert(below, None)
         else:
-            rows.insert(at + 1, f"- {line}")
+            rows += [f"## {section}", f"- {line}"]
+            sections += [section, None]
     return "\n".join(rows)
-
-
-def sections_in(text: str) -> set[str]:
-    """The sections of the built-in prompt that a text has headings of."""
-    return {name for row in text.splitlines() if (name := _heading(row)[0])}
 
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:
     section: str | None = None
-    for row in text.splitlines():
-        name, rest = _heading(row)
-        section = section if name is None else name
-        if section in CARRIED and rest.strip():
-            yield section, _MARK.sub("", rest).strip()
-
-
-def _heading(row: str) -> tuple[str | None, str]:
-    """The section that a row opens, "" for one of no known name, and what else stands in it.
-
-    Models set headings with marks, in bold, with numbers or a colon, whatever they are asked for.
-    """
-    name = _NAMES.get(row[:80].strip(_HEADING_MARKS).casefold())
-    if name is not None:
-        return name, ""
-    head, colon, rest = row.partition(":")
-    if colon and not _BULLET.match(row):
-        name = _NAMES.get(head[:80].strip(_HEADING_MARKS).casefold())
-        if name is not None:
-            return name, rest.strip(" \t*_")
-    return ("", "") if row.lstrip()[:1] == "#" else (None, row)
+    for row, found in zip(text.splitlines(), headings(text), strict=True):
+        section = section if found is None else found.section
+        line = row if found is None else found.rest
+        if section in CARRIED and line.strip():
+            yield section, _MARK.sub("", line).strip()
 
 
 def _said(line: str, known: Sequence[frozenset[str]]) -> bool:

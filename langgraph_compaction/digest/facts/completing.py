@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
-from langgraph_compaction.digest.facts.carrying import lost_lines, sections_in, with_lines
+from langgraph_compaction.digest.facts.carrying import lost_lines, with_lines
 from langgraph_compaction.digest.facts.layout import (
     MENTIONS,
     QUOTES,
@@ -25,6 +25,7 @@ from langgraph_compaction.digest.facts.listing import MISSES, Listing, shown
 from langgraph_compaction.digest.facts.mentioned import Mentioned
 from langgraph_compaction.digest.facts.mentions import BETWEEN
 from langgraph_compaction.digest.facts.quotes import Quote, ranked, user_sentences
+from langgraph_compaction.digest.headings import sections_in
 from langgraph_compaction.record import LEAST_SEGMENT_TOKENS
 
 CARRY_SHARE = 0.3

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from langgraph_compaction.digest.prompts import EXPECTED_SECTIONS, SECTIONS
-from langgraph_compaction.digest.verifying.cleaning import cleaned, headings
+from langgraph_compaction.digest.headings import sections_in
+from langgraph_compaction.digest.prompts import EXPECTED_SECTIONS
+from langgraph_compaction.digest.verifying.cleaning import cleaned
 from langgraph_compaction.digest.verifying.kinds import kind_fault
 from langgraph_compaction.digest.verifying.language import Mismatch, mismatch
 from langgraph_compaction.digest.verifying.repetition import copied, loops, template
@@ -22,7 +23,6 @@ __all__ = [
     "Reply",
     "Verdict",
     "cleaned",
-    "headings",
     "verify",
 ]
 
@@ -77,8 +77,8 @@ def verify(
         return Verdict(reply.text, problem, max_tokens=max_tokens)
     text = cleaned(reply.text)
     tokens = count(text)
-    found = headings(text) if sections else set()
-    missing = tuple(name for name in EXPECTED_SECTIONS if name.casefold() not in found)
+    found = sections_in(text) if sections else set()
+    missing = tuple(name for name in EXPECTED_SECTIONS if name not in found)
     missing = () if reply.verbatim or not sections else missing
     over = _over_cap(tokens, max_tokens)
     problem = (
@@ -88,7 +88,7 @@ def verify(
         or _inflated(tokens, source_tokens)
         or (over if tokens > max_tokens * REPAIRABLE_SIZE else None)
     )
-    if problem is None and sections and not found & {name.casefold() for name in SECTIONS}:
+    if problem is None and sections and not found:
         problem = over or "none of the sections that were asked for"
     if problem is not None:
         return Verdict(text, problem, tokens=tokens, max_tokens=max_tokens)

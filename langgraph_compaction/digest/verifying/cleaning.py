@@ -1,16 +1,14 @@
-"""What is taken off an answer before it is judged, and what of it are headings."""
+"""What is taken off an answer before it is judged, and what of it says something."""
 
 from __future__ import annotations
 
 import re
 
-from langgraph_compaction.digest.prompts import SECTIONS
+from langgraph_compaction.digest.headings import LONGEST_HEADING, headings
 from langgraph_compaction.digest.rendering import FENCES
 
 MOST_WRAPPINGS = 8
 """Fences, thoughts and end marks around a text that are taken off; more of them are no mistake."""
-LONGEST_HEADING = 60
-"""Characters that a line set as a heading may have to be one; a longer one says something."""
 
 _FENCE_TAG = re.compile(r"</?(?:" + "|".join(FENCES) + r")\b[^<>\n]{0,200}>", re.IGNORECASE)
 _THOUGHT = re.compile(r"\A<think>.*?</think>", re.DOTALL)
@@ -22,8 +20,6 @@ _END_MARK = re.compile(
     r"|\[DONE\]|(?:\A|\n)[ \t]*\W{0,3}(?:TASK[ _]COMPLETED?|TERMINATE)\W{0,3})\s*\Z"
 )
 _LONGEST_END_MARK = 60
-_HEADING_MARKS = " \t#*_:.-0123456789"
-_NAMES = {name.casefold() for name in SECTIONS}
 
 
 def cleaned(text: str) -> str:
@@ -41,38 +37,18 @@ def cleaned(text: str) -> str:
     return text
 
 
-def headings(text: str) -> set[str]:
-    """What may be headings in the text, casefolded: its short lines and line beginnings."""
-    found: set[str] = set()
-    for line in text.splitlines():
-        found.update(_name(part) for part in (line, line.partition(":")[0]))
-    return found
-
-
 def body(text: str) -> list[str]:
-    """The lines of the text that are no headings, and what stands behind one on its line."""
-    found = []
-    for line in text.splitlines():
-        stripped = line.strip()
-        head, _, rest = stripped.partition(":")
-        if _name(head) in _NAMES:
-            stripped = rest.strip(" \t*_")
-        elif _set_as_heading(stripped):
-            continue
-        if stripped:
-            found.append(stripped)
-    return found
+    """The lines of the text that are no headings, and what stands behind one on its line.
 
-
-def _set_as_heading(line: str) -> bool:
-    if _name(line) in _NAMES:
-        return True
-    bold = line.startswith("**") and line.endswith("**")
-    return len(line) <= LONGEST_HEADING and (bold or line[:1] == "#" or line[-1:] == ":")
-
-
-def _name(heading: str) -> str:
-    return heading[:80].strip(_HEADING_MARKS).casefold()
+    A short line that ends in a colon only leads to the next one, and is left out, too.
+    """
+    lines = []
+    for row, heading in zip(text.splitlines(), headings(text), strict=True):
+        line = row.strip() if heading is None else heading.rest
+        leads_on = line.endswith(":") and len(line) <= LONGEST_HEADING
+        if line and not leads_on:
+            lines.append(line)
+    return lines
 
 
 def _without_end_mark(text: str) -> str:
