@@ -48,12 +48,17 @@ class CompactionSettings:
         pinned: messages that no fold takes: a rule, a list of rules (see `pin_rule`) or a
             callable from message to bool.
         digest: "chain": every fold adds a segment, and older ones keep their bytes until the
-            budget is reached. "rolling": every fold rewrites the digest as one segment.
-        max_digest_tokens: tokens of the whole digest. "auto": the smaller of 16,000 and a tenth of
-            the window (a quarter of a small window).
+            budget is reached. "rolling": every fold rewrites the digest as one segment, but
+            for what a person edited.
+        max_digest_tokens: tokens of the whole digest; above it old segments are condensed. "auto":
+            a tenth of the window, at most 16,000; in a window below 10,000 the smaller of 1,000
+            and a quarter of it; 16,000 where the window is not known.
         segment_share: tokens of a new segment as a share of its span, at most.
-        min_segment_tokens: tokens that a segment may always have.
-        max_segment_tokens: tokens that a segment may have at most.
+        min_segment_tokens: tokens that a new segment may have though its share is less. A span
+            that is no longer, and a digest with little room left, give it fewer.
+        max_segment_tokens: tokens that a new segment may have though its share is more. It does
+            not limit a rolling digest, a condensed segment, or a newest request that is quoted
+            in full.
         min_fold_tokens: tokens of the smallest span worth a model call. "auto": the smaller of 500
             and a tenth of the window.
         min_fold_share: the same as a share of the view.
