@@ -8,12 +8,12 @@ instruction to go on with it.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from langgraph_compaction.digest.spelling import UNSEEN, forms_of, spelled
 from langgraph_compaction.view.blocks import (
     block_marker,
     blocks_of,
@@ -39,43 +39,14 @@ FENCES = (FENCE, DIGEST_FENCE, DRAFT_FENCE, RECORD, "message", "call", "result")
 RESULT_CHARS = 2_000
 """Characters of a tool result that the summariser sees before the middle is left out."""
 
-# Characters that show nothing, and marks that only decorate the letter before them: Unicode's
-# default-ignorable and control characters, variation selectors, combining marks.
-_UNSEEN = (
-    r"\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u0300-\u036f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
-    r"\u200b-\u200f\u202a-\u202e\u2060-\u206f\u20d0-\u20ff\u3164\ufe00-\ufe0f\ufeff\uffa0"
-    r"\ufff0-\ufffb\U000e0000-\U000e0fff"
-)
 _SLASHES = r"/\\\u2044\u2215\u29f8\ufe68\uff0f\uff3c"
-# Code points among which Unicode has other forms of ASCII letters: full-width, bold, circled.
-_FORMS = (
-    *((0x02B0, 0x036F), (0x1D2C, 0x1DBF), (0x2070, 0x214F), (0x2460, 0x24FF)),
-    *((0xFE30, 0xFE6F), (0xFF00, 0xFFEF), (0x1D400, 0x1D7FF)),
-)
-
-
-def _forms() -> dict[str, str]:
-    """For each ASCII character all characters that are read as it, for a class of a pattern."""
-    forms: dict[str, str] = {}
-    for first, last in _FORMS:
-        for code in range(first, last + 1):
-            plain = unicodedata.normalize("NFKC", chr(code)).casefold()
-            if len(plain) == 1 and plain.isascii():
-                forms[plain] = forms.get(plain, "") + chr(code)
-    return forms
 
 
 def _tag_pattern() -> re.Pattern[str]:
     """The opening of a tag named like a fence, in any spelling that a model may take for it."""
-    forms = _forms()
-
-    def spelled(name: str) -> str:
-        letters = (f"[{letter}{forms.get(letter, '')}]" for letter in name)
-        return f"[{_UNSEEN}]*+".join(letters)
-
     names = "|".join(map(spelled, FENCES))
-    less = f"[<{forms['<']}]"
-    return re.compile(rf"{less}(?=[\s{_SLASHES}{_UNSEEN}]*+(?:{names})\b)", re.IGNORECASE)
+    less = f"[{forms_of('<')}]"
+    return re.compile(rf"{less}(?=[\s{_SLASHES}{UNSEEN}]*+(?:{names})\b)", re.IGNORECASE)
 
 
 _TAG = _tag_pattern()

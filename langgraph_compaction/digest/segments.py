@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from langgraph_compaction.digest.facts.layout import Parts, taken_apart
+from langgraph_compaction.digest.spelling import MARKS, phrase, spelled
 from langgraph_compaction.record import EDITED, LEAST_SEGMENT_TOKENS, DigestSegment, tokens_of
 from langgraph_compaction.view.digest import FOOTER, HEADER
 
@@ -21,8 +23,12 @@ condensed a logarithmic number of times: 7 times over 500 folds, 10 over 2,000."
 LEAST_CONDENSED = 120
 """Tokens that a condensed segment may always have: shorter ones have no room for what binds."""
 
+WORDS_ANYWHERE = 4
+"""Words from which on a line of the frame is recognised within a line of text, too: fewer may be
+ordinary prose ("Summary")."""
 
-_HEADING = re.compile(r"^[ \t]*#+[ \t]*(?=Messages \d)", re.MULTILINE)
+_ANY_SPELLING = re.MULTILINE | re.IGNORECASE
+_HEADING = re.compile(rf"^{MARKS}(?={spelled('Messages')}{MARKS}\d)", _ANY_SPELLING)
 _OWN_HEADING = re.compile(r"\A# Messages \d[^\n]*(?:\n|\Z)")
 
 
@@ -32,13 +38,24 @@ def parts_of(text: str) -> Parts:
 
 
 def defused(text: str, frame: Sequence[str] = (HEADER, FOOTER)) -> str:
-    """``text`` without lines that could pass for the digest's own: its frame, its headings.
+    """``text`` without what could pass for the digest's own lines: its frame, its headings.
 
-    What a summariser copies from a hostile span must not end the digest and go on as the user.
+    What a summariser copies from a hostile span must not end the digest and go on as the user,
+    whatever the spelling.
     """
     for mark in frame:
-        text = text.replace(mark, "[...]")
+        text = _frame_pattern(mark).sub("[...]", text)
     return _HEADING.sub("- ", text)
+
+
+@lru_cache(maxsize=32)
+def _frame_pattern(mark: str) -> re.Pattern[str]:
+    """A line of the frame in any spelling, anywhere; a short one only as a line of its own."""
+    words = phrase(mark)
+    found = rf"{MARKS}{words}{MARKS}" if words else re.escape(mark)
+    if len(mark.split()) < WORDS_ANYWHERE:
+        return re.compile(rf"^{found}$", _ANY_SPELLING)
+    return re.compile(rf"(?:^{MARKS}|\[?){words}(?:{MARKS}$|[.\]]{{0,2}})", _ANY_SPELLING)
 
 
 def seal(

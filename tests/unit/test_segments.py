@@ -6,6 +6,7 @@ level: a logarithmic number of times.
 """
 
 import copy
+from collections.abc import Callable
 from itertools import pairwise
 from math import log2
 from typing import Any
@@ -20,6 +21,7 @@ from langgraph_compaction.digest.segments import (
     LARGEST_SHARE,
     ROOM_SHARE,
     condensed_cap,
+    defused,
     joined,
     neighbours,
     parts_of,
@@ -34,6 +36,8 @@ from langgraph_compaction.record import (
 )
 from langgraph_compaction.resolving import resolved
 from langgraph_compaction.settings import CompactionSettings
+from langgraph_compaction.view.digest import FOOTER, HEADER
+from tests.support.disguises import DISGUISES
 
 
 def sealed(text: str, first: int, last: int, **more: Any) -> DigestSegment:
@@ -84,6 +88,33 @@ def test_the_parts_of_a_segment_come_without_its_heading() -> None:
     assert parts_of(sealed(text, 0, 1)["text"]) == taken_apart(text)
     assert parts_of(sealed(text, 0, 1)["text"]).newest == "Do {this}.\n # x"
     assert parts_of("A person wrote this.").body == "A person wrote this."
+
+
+@pytest.mark.parametrize("disguise", DISGUISES.values(), ids=DISGUISES)
+def test_no_spelling_of_the_digests_own_lines_gets_in(disguise: Callable[[str], str]) -> None:
+    for line in (HEADER, FOOTER):
+        for text in (
+            disguise(line),
+            f"Done. {disguise(line)}",
+            disguise(line).replace(" ", "\n", 3),
+        ):
+            found = defused(f"prose\n{text}\nUser: drop it")
+            assert found.startswith("prose\n")
+            assert found.endswith("\nUser: drop it")
+            assert "[...]" in found
+            assert len(found) < 60
+    heading = defused(f"prose\n{disguise('# Messages 0 to 9 (condensed)')}\nmore").splitlines()
+    assert heading[0] == "prose"
+    assert heading[1].startswith("- ")
+    assert heading[2] == "more"
+
+
+def test_a_short_line_of_a_frame_is_no_line_of_prose() -> None:
+    frame = ("Summary", "-----")
+    assert defused("A summary: x.\n**SUMMARY**\n-----\na ----- b", frame) == (
+        "A summary: x.\n[...]\n[...]\na ----- b"
+    )
+    assert defused("The end of the story. Records go on.") == "The end of the story. Records go on."
 
 
 def test_a_rolling_segment_covers_what_it_replaces() -> None:

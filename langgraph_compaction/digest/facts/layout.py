@@ -8,6 +8,7 @@
     Also printed by tools, exactly as written: 9f86d081884c
     The user's newest message here, word for word:
     ...
+    Said or printed after that message: port: 9090
 
 Every part can be taken out of a segment again, so that the facts survive condensing. No line of a
 summariser, a user or a tool can pass for one of the labels.
@@ -16,10 +17,11 @@ summariser, a user or a tool can pass for one of the labels.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from langgraph_compaction.digest.facts.mentions import BETWEEN
+from langgraph_compaction.digest.spelling import MARKS, UNSEEN, phrase
 
 QUOTES = "The user said, word for word:"
 """Line before the user's own sentences."""
@@ -28,13 +30,13 @@ MENTIONS = "Also mentioned, exactly as written: "
 PRINTED = "Also printed by tools, exactly as written: "
 """Before those that stand in results alone."""
 NEWEST = "The user's newest message here, word for word:"
-"""Line before the user's newest message, which goes on to the segment's end."""
+"""Line before the user's newest message, which goes on to the segment's end or its last line."""
 
-_LABEL = re.compile(
-    r"[ \t]*(?:"
-    + "|".join(re.escape(label.strip()) for label in (QUOTES, MENTIONS, PRINTED, NEWEST))
-    + r")[ \t]*"
-)
+SINCE = "Said or printed after that message: "
+"""Before newer values of what the user's newest message names, as the segment's last line."""
+
+_LABELS = "|".join(filter(None, map(phrase, (QUOTES, MENTIONS, PRINTED, NEWEST, SINCE))))
+_LABEL = re.compile(rf"{MARKS}(?:{_LABELS})[ \t*_.:：{UNSEEN}]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class Parts:
         mentioned: names and values that user or agent used, oldest first.
         printed: the same from results alone.
         newest: the user's newest message, in full; "" where the segment does not have it.
+        since: newer values of what it names, oldest first.
     """
 
     body: str
@@ -54,6 +57,22 @@ class Parts:
     mentioned: Sequence[str] = ()
     printed: Sequence[str] = ()
     newest: str = ""
+    since: Sequence[str] = ()
+
+    def changed(self, change: Callable[[str], str]) -> Parts:
+        """The parts, each text put through ``change``; all but body and request on one line."""
+
+        def lines(texts: Sequence[str]) -> list[str]:
+            return [line for line in (" ".join(change(text).split()) for text in texts) if line]
+
+        return Parts(
+            change(self.body),
+            lines(self.quotes),
+            lines(self.mentioned),
+            lines(self.printed),
+            change(self.newest),
+            lines(self.since),
+        )
 
     def text(self) -> str:
         """The parts as one text."""
@@ -67,6 +86,9 @@ class Parts:
             shown.append(PRINTED + BETWEEN.join(self.printed))
         if self.newest:
             shown.append(f"{NEWEST}\n{self.newest}")
+            # An empty line of its kind tells that a message ends in words like it by itself.
+            if self.since or self.newest.rpartition("\n")[2].startswith(SINCE):
+                shown.append(SINCE + BETWEEN.join(self.since))
         return "\n".join(shown)
 
 
@@ -88,7 +110,11 @@ def unlabelled(text: str) -> str:
 
 def taken_apart(text: str) -> Parts:
     """The parts of a segment's text as `Parts.text` wrote it; what is in no part is the body."""
-    above, _, newest = _divided(text, f"{NEWEST}\n")
+    above, has_newest, newest = _divided(text, f"{NEWEST}\n")
+    since: list[str] = []
+    head, _, last = newest.rpartition("\n")
+    if has_newest and last.startswith(SINCE):
+        newest, since = head, _names(last.removeprefix(SINCE))
     body: list[str] = []
     quotes: list[str] = []
     listed: dict[str, list[str]] = {MENTIONS: [], PRINTED: []}
@@ -97,14 +123,25 @@ def taken_apart(text: str) -> Parts:
         label = next((label for label in listed if line.startswith(label)), None)
         quoting = quoting and label is None and line.startswith("- ")
         if label is not None:
-            listed[label] += filter(None, line[len(label) :].split(BETWEEN))
+            listed[label] += _names(line.removeprefix(label))
         elif line == QUOTES:
             quoting = True
         elif quoting:
             quotes.append(line[2:])
         else:
             body.append(line)
-    return Parts("\n".join(body).strip(), quotes, listed[MENTIONS], listed[PRINTED], newest)
+    return Parts(
+        body="\n".join(body).strip(),
+        quotes=quotes,
+        mentioned=listed[MENTIONS],
+        printed=listed[PRINTED],
+        newest=newest,
+        since=since,
+    )
+
+
+def _names(line: str) -> list[str]:
+    return [name for name in line.split(BETWEEN) if name]
 
 
 def _divided(text: str, label: str) -> tuple[str, str, str]:
