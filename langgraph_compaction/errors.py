@@ -2,6 +2,7 @@
 
     CompactionError
     ├── ConfigurationError      a setting is wrong or missing (also a ValueError)
+    │   └── RedactionError      ... or the hook ``redact`` failed; caught as the one above
     ├── MissingChannelError     the graph's state lacks a channel (also a KeyError)
     ├── RecordError             the record in the state cannot be read
     │   └── RecordVersionError  ... because a newer version of this package wrote it
@@ -36,6 +37,14 @@ class ConfigurationError(CompactionError, ValueError):
     """A parameter or setting has a value that cannot work.
 
     The message names the parameter, the value and the remedy.
+    """
+
+
+class RedactionError(ConfigurationError):
+    """The hook ``redact`` raised, or returned something else than text.
+
+    Its message never contains the text that was to be redacted, nor what the hook said of it. Not
+    public: who calls the package catches `ConfigurationError`, the engine has to tell it apart.
     """
 
 

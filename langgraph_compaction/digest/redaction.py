@@ -16,7 +16,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
-from langgraph_compaction.errors import ConfigurationError
+from langgraph_compaction.errors import ConfigurationError, RedactionError
 from langgraph_compaction.view.blocks import is_reasoning
 from langgraph_compaction.view.json import safe_json
 
@@ -31,13 +31,6 @@ _NO_TEXT = frozenset(
     "type id index tool_use_id tool_call_id call_id name signature data base64 file_data "
     "encrypted_content encrypted_index status".split()
 )
-
-
-class RedactionError(ConfigurationError):
-    """The hook ``redact`` raised, or returned something else than text.
-
-    Its message never contains the text that was to be redacted, nor what the hook said of it.
-    """
 
 
 def checked_redact(redact: Any) -> Redact | None:

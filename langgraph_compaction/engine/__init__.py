@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 from langgraph_compaction.changes import revised
-from langgraph_compaction.digest.redaction import RedactionError
 from langgraph_compaction.engine.condensing import condensed
 from langgraph_compaction.engine.effects import Effect, Emit, Propose
 from langgraph_compaction.engine.fallback import FALLBACK_NAME
@@ -21,7 +20,7 @@ from langgraph_compaction.engine.folding import folded
 from langgraph_compaction.engine.limits import fitted, relaxed
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.engine.writing import Writer
-from langgraph_compaction.errors import CascadeExhaustedError
+from langgraph_compaction.errors import CascadeExhaustedError, RedactionError
 from langgraph_compaction.plan.cooling import failed_again, failures_in_a_row
 from langgraph_compaction.plan.decision import Decision, decide
 from langgraph_compaction.record import CompactionRecord

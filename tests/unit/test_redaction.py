@@ -24,7 +24,6 @@ from langchain_core.messages import (
 from langgraph_compaction import ConfigurationError
 from langgraph_compaction.digest.redaction import (
     DEEPEST,
-    RedactionError,
     checked_redact,
     redacted_message,
     redacted_messages,
@@ -32,6 +31,7 @@ from langgraph_compaction.digest.redaction import (
     redacted_texts,
 )
 from langgraph_compaction.digest.rendering import render_message
+from langgraph_compaction.errors import RedactionError
 from tests.support.histories import histories
 
 SECRET = "sk-4f9a"
