@@ -18,6 +18,7 @@ from langgraph_compaction.engine.effects import Effect, Emit, Propose
 from langgraph_compaction.engine.fallback import FALLBACK_NAME
 from langgraph_compaction.engine.folding import folded
 from langgraph_compaction.engine.limits import fitted, relaxed
+from langgraph_compaction.engine.tally import Outcome, Tally
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.engine.writing import Writer
 from langgraph_compaction.errors import CascadeExhaustedError, RedactionError
@@ -70,22 +71,22 @@ def compaction_steps(visit: Visit) -> Steps:
 def _carry_out(visit: Visit, decision: Decision, facts: dict[str, Any]) -> Steps:
     """Fold, as often as it takes, and clip."""
     writer = _writer(visit, decision)
-    record, failed = visit.record, False
-    now = decision
+    record, now, failed = visit.record, decision, False
     for _ in range(MOST_PASSES):
         before = record
-        record = yield from _pass(replace(visit, record=before), now, writer, facts)
-        failed = failed or writer.exhausted
+        record, failed = yield from _pass(replace(visit, record=before), now, writer, facts)
         if record is before or failed or now.action == "clip":
             break
         now = decide(replace(visit, record=record, request=None))
         if now.action != "fold":
             break
     if failed and visit.policy.raises and decision.need != "hard":
-        raise CascadeExhaustedError(writer.failures)
+        raise CascadeExhaustedError(writer.tally.failures)
     if record is not visit.record:
-        yield Emit({"type": "compaction.completed", **facts, **_outcome(visit, record, writer)})
-    return _remembered(visit, decision, record, writer)
+        yield Emit(
+            {"type": "compaction.completed", **facts, **_outcome(visit, record, writer.tally)}
+        )
+    return _remembered(visit, decision, record, failed=failed, asked=writer.tally.calls > 0)
 
 
 def _writer(visit: Visit, decision: Decision) -> Writer:
@@ -100,48 +101,54 @@ def _writer(visit: Visit, decision: Decision) -> Writer:
     )
     if decision.cooling is not None:
         writer.ended = True
-        writer.failures.append(decision.cooling.reason)
+        writer.tally.failures.append(decision.cooling.reason)
     return writer
 
 
 def _pass(
     visit: Visit, decision: Decision, writer: Writer, facts: dict[str, Any]
-) -> Generator[Effect, object, CompactionRecord]:
-    """Fold once and see to the limits."""
-    record, urgent = visit.record, decision.need == "hard"
+) -> Generator[Effect, object, Outcome]:
+    """Fold once and see to the limits; it fails by the fold: a chain that stays is no hindrance."""
+    record, urgent, failed = visit.record, decision.need == "hard", False
     if decision.span is not None:
         reason = "no tier wrote an acceptable digest"
         try:
-            record = yield from folded(visit, decision, decision.span, writer, urgent=urgent)
-            exhausted = writer.exhausted
-            record = yield from condensed(visit, record, writer, urgent=urgent)
+            fold = yield from folded(visit, decision, decision.span, writer, urgent=urgent)
+            chain = yield from condensed(visit, fold.record, writer, urgent=urgent)
+            record, failed, stays = chain.record, fold.failed, chain.failed
         except RedactionError as error:
             if visit.policy.raises:
                 raise
             # Not even what was finished is kept: who knows what the hook let pass.
-            record, reason = visit.record, str(error)
-            exhausted = writer.exhausted = True
+            record, failed, stays, reason = visit.record, True, False, str(error)
         relaxed_record = relaxed(visit, record)
         size = visit.size(visit.layout(relaxed_record))
         if record is not visit.record and size >= visit.size(decision.layout):
             relaxed_record = visit.record  # a digest that saves nothing only loses detail
-            exhausted = writer.exhausted = True
-            writer.failures.append("a digest was written but saves nothing")
+            failed = True
+            writer.tally.failures.append("a digest was written but saves nothing")
         record = relaxed_record
-        if writer.exhausted:
-            yield Emit(_failure(visit, record, writer, {**facts, "reason": reason}))
-        writer.exhausted = exhausted  # a chain that stays as it is delays no fold
-    if not visit.policy.clauses:
-        return record
-    return (yield from fitted(visit, record, facts))
+        if failed or stays:
+            yield Emit(_failure(visit, record, writer.tally, {**facts, "reason": reason}))
+    if visit.policy.clauses:
+        record = yield from fitted(visit, record, facts)
+    return Outcome(record, failed)
 
 
 def _remembered(
-    visit: Visit, decision: Decision, record: CompactionRecord, writer: Writer
+    visit: Visit, decision: Decision, record: CompactionRecord, *, failed: bool, asked: bool
 ) -> CompactionRecord | None:
-    """The record with what the next visits have to know of this one."""
-    if not writer.exhausted:
-        if record is not visit.record and writer.calls:
+    """The record with what the next visits have to know of this one.
+
+    Args:
+        visit: what it looked at.
+        decision: what it decided.
+        record: what it came to.
+        failed: whether the fold failed.
+        asked: whether any tier was asked.
+    """
+    if not failed:
+        if record is not visit.record and asked:
             record = {**record}
             record.pop("failures", None)
         if decision.request is not None:
@@ -167,7 +174,7 @@ def _carried_out(decision: Decision, record: CompactionRecord) -> CompactionReco
 
 
 def _failure(
-    visit: Visit, record: CompactionRecord, writer: Writer, facts: dict[str, Any]
+    visit: Visit, record: CompactionRecord, tally: Tally, facts: dict[str, Any]
 ) -> dict[str, Any]:
     segments = record.get("segments", [])
     if record is visit.record:
@@ -180,13 +187,13 @@ def _failure(
         "type": "compaction.failed",
         **facts,
         "reason": f"{facts['reason']}; {rest}",
-        "failures": list(writer.failures),
-        "candidates": list(writer.candidates),
+        "failures": list(tally.failures),
+        "candidates": list(tally.candidates),
         "in_a_row": failures_in_a_row(visit.record) + 1,
     }
 
 
-def _outcome(visit: Visit, record: CompactionRecord, writer: Writer) -> dict[str, Any]:
+def _outcome(visit: Visit, record: CompactionRecord, tally: Tally) -> dict[str, Any]:
     segments = record.get("segments", [])
     before = visit.record.get("last_summarized_index", -1)
     last = record.get("last_summarized_index", -1)
@@ -195,9 +202,9 @@ def _outcome(visit: Visit, record: CompactionRecord, writer: Writer) -> dict[str
         "first_index": before + 1 if last > before else None,
         "last_index": last if last > before else None,
         "segments": len(segments),
-        "condensed": writer.condensed,
+        "condensed": tally.condensed,
         "digest_tokens": sum(one["tokens"] for one in segments),
         "model": segments[-1]["model"] if segments else None,
-        "attempts": writer.calls,
-        "candidates": list(writer.candidates),
+        "attempts": tally.calls,
+        "candidates": list(tally.candidates),
     }

@@ -16,6 +16,7 @@ from langgraph_compaction.digest.segments import (
 from langgraph_compaction.digest.source import Source, render_segments
 from langgraph_compaction.engine.effects import Effect
 from langgraph_compaction.engine.fallback import extracts
+from langgraph_compaction.engine.tally import Outcome
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.engine.writing import Writer
 from langgraph_compaction.record import CompactionRecord, tokens_of
@@ -27,9 +28,10 @@ MOST_OVER = 1.25
 
 def condensed(
     visit: Visit, record: CompactionRecord, writer: Writer, *, urgent: bool
-) -> Generator[Effect, object, CompactionRecord]:
+) -> Generator[Effect, object, Outcome]:
     """Condense neighbouring segments until the chain is well within its budget."""
     budget, count = visit.policy.max_digest, visit.counter
+    failed = False
     goal = budget
     while (chosen := neighbours(record.get("segments", []), budget, goal)) is not None:
         goal = int(budget * ROOM_SHARE)
@@ -54,6 +56,7 @@ def condensed(
             fullness=facts.fullness,
         )
         written = yield from writer.write(source)
+        failed = failed or written is None
         if written is None and (urgent or tokens_of(segments) > budget * MOST_OVER):
             written = extracts(source, count)
         if written is None:
@@ -68,9 +71,9 @@ def condensed(
         )
         if one["tokens"] >= tokens_of(old):
             break
-        writer.condensed += len(old)
+        writer.tally.condensed += len(old)
         record = {
             **record,
             "segments": [*segments[: chosen.start], one, *segments[chosen.stop :]],
         }
-    return record
+    return Outcome(record, failed)

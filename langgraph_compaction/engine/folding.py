@@ -16,12 +16,12 @@ from langgraph_compaction.digest.segments import parts_of, rolled, seal
 from langgraph_compaction.digest.source import Source, render_group, render_segments
 from langgraph_compaction.engine.effects import Effect
 from langgraph_compaction.engine.fallback import extracts
+from langgraph_compaction.engine.tally import Outcome
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.engine.writing import Writer
 from langgraph_compaction.plan.boundaries import Span
 from langgraph_compaction.plan.decision import Decision
 from langgraph_compaction.record import (
-    CompactionRecord,
     DigestSegment,
     Render,
     message_key,
@@ -73,12 +73,12 @@ class _Draft:
 
 def folded(
     visit: Visit, decision: Decision, span: Span, writer: Writer, *, urgent: bool
-) -> Generator[Effect, object, CompactionRecord]:
+) -> Generator[Effect, object, Outcome]:
     """Fold the span part by part; a finished part counts even if a later one fails."""
     messages, anchor = visit.messages, decision.layout.anchor
     render: Render = {**visit.policy.render, **visit.record.get("render", {}), "task": span.task}
     steps = visit.record.get("steps_at_fold", 0) + decision.usage.steps
-    record = visit.record
+    record, failed = visit.record, False
     # A digest that is not shown belongs to a chat that was cleared: the chain starts anew.
     chain: list[DigestSegment] = record.get("segments", []) if anchor.digest else []
     covered = anchor.position - 1
@@ -86,6 +86,7 @@ def folded(
     for part in _parts(visit, decision, span, writer):
         draft = _draft(visit, chain, part, roll=visit.policy.rolling)
         written = yield from writer.write(draft.source)
+        failed = failed or written is None
         if written is None and urgent:
             # The digest so far stays as a model wrote it: extracts stand beside it.
             draft = _draft(visit, chain, part, roll=False)
@@ -113,8 +114,8 @@ def folded(
             old=draft.old,
         )
         if segment["tokens"] >= draft.source.tokens:  # its heading or a quote outweighs the rest
-            writer.exhausted = True
-            writer.failures.append(f"{model}: with its heading, the text saves nothing")
+            failed = True
+            writer.tally.failures.append(f"{model}: with its heading, the text saves nothing")
             break
         chain, covered = [*draft.standing, segment], last
         waiting.difference_update(part.folded)
@@ -128,7 +129,7 @@ def folded(
             render=render,
             steps=steps,
         )
-    return record
+    return Outcome(record, failed)
 
 
 def _draft(visit: Visit, chain: list[DigestSegment], part: _Part, *, roll: bool) -> _Draft:

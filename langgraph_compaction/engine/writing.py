@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
@@ -30,6 +29,7 @@ from langgraph_compaction.engine.effects import (
     SummaryRequest,
     TierInfo,
 )
+from langgraph_compaction.engine.tally import Tally
 
 LEAST_PIECE = 60
 """Tokens asked of each piece of a long message at least: less says nothing about it. If the pieces
@@ -48,18 +48,12 @@ class Writer:
         prompt: replaces the built-in instructions, None: built in.
         instructions: added to the instructions.
         redact: takes secrets out of what is sent and of what comes back.
-        calls: calls made so far in this visit.
-        failures: one line for each call that brought no acceptable text.
+        tally: what the calls come to.
         out: numbers of the tiers that raised: they are not asked again at this visit. A client
             retries by itself, so what reaches us would most likely fail for the next part, too.
         ended: whether no tier may be asked any more, but for those that need no waiting for.
         learned: tokens of transcript and context that a tier can read at most, by its number,
             where a call overflowed its window although less was expected.
-        exhausted: whether all tiers failed for some source.
-        condensed: segments that were condensed into others in this visit.
-        candidates: what was found of each text that a tier returned, in order, as plain JSON
-            values: its tier, "accepted", "repaired" (by a second answer, which counts) or
-            "rejected", and why.
     """
 
     tiers: Sequence[TierInfo]
@@ -67,14 +61,10 @@ class Writer:
     prompt: str | None
     instructions: str | None
     redact: Redact | None = None
-    calls: int = 0
-    failures: list[str] = field(default_factory=list)
+    tally: Tally = field(default_factory=Tally)
     out: set[int] = field(default_factory=set)
     ended: bool = False
     learned: dict[int, int] = field(default_factory=dict)
-    exhausted: bool = False
-    condensed: int = 0
-    candidates: list[dict[str, Any]] = field(default_factory=list)
 
     def write(self, source: Source) -> Generator[Effect, object, tuple[str, str] | None]:
         """Ask the tiers in turn for a text that stands for ``source``.
@@ -88,7 +78,6 @@ class Writer:
             text = yield from self._ask(number, source)
             if text is not None:
                 return text, self.tiers[number].name
-        self.exhausted = True
         return None
 
     def least_room(self, max_tokens: int) -> int | None:
@@ -180,14 +169,14 @@ class Writer:
     def _better_one(self, tier: str, first: Verdict, second: Verdict | None) -> Verdict:
         """The text that counts, the first one or its repair; both are noted as candidates."""
         if second is None:
-            self.candidates.append(_candidate(tier, first, "accepted"))
+            self.tally.note(tier, first, "accepted")
             return first
         if _improves(second, first):
-            self.candidates.append(_candidate(tier, first, "rejected", "its repair is better"))
-            self.candidates.append(_candidate(tier, second, "repaired"))
+            self.tally.note(tier, first, "rejected", "its repair is better")
+            self.tally.note(tier, second, "repaired")
             return second
-        self.candidates.append(_candidate(tier, first, "accepted"))
-        self.candidates.append(_candidate(tier, second, "rejected", "no better than the first"))
+        self.tally.note(tier, first, "accepted")
+        self.tally.note(tier, second, "rejected", "no better than the first")
         return first
 
     def _room(self, number: int, messages: Sequence[BaseMessage]) -> int | None:
@@ -203,7 +192,7 @@ class Writer:
     ) -> Generator[Effect, object, Verdict | None]:
         """One call and its verdict; None where it failed."""
         name = self.tiers[number].name
-        self.calls += 1
+        self.tally.calls += 1
         request = SummaryRequest(
             messages,
             source.span,
@@ -214,8 +203,8 @@ class Writer:
         outcome = yield CallModel(number, request)
         if isinstance(outcome, CallFailed):
             reason = _described(outcome.error)
-            self.failures.append(f"{name}: {reason}")
-            self.calls -= not outcome.asked
+            self.tally.failures.append(f"{name}: {reason}")
+            self.tally.calls -= not outcome.asked
             self._learn(number, outcome, messages)
             yield Emit({"type": "compaction.tier_failed", "tier": name, "reason": reason})
             return None
@@ -233,7 +222,7 @@ class Writer:
         # Once it is cleaned: a model may put a secret together from what stood apart.
         verdict = replace(verdict, text=redacted_text(verdict.text, self.redact))
         if verdict.problem is not None:
-            self.failures.append(f"{name}: {verdict.problem}")
+            self.tally.failures.append(f"{name}: {verdict.problem}")
             sizes = {"tokens": verdict.tokens, "max_tokens": verdict.max_tokens}
             known = {key: size for key, size in sizes.items() if size is not None}
             event = {"type": "compaction.rejected", "tier": name, "reason": verdict.problem}
@@ -265,20 +254,6 @@ def _improves(second: Verdict, first: Verdict) -> bool:
     if second.problem is not None or first.problem is not None:
         return second.problem is None
     return len(second.missing) < len(first.missing)
-
-
-def _candidate(
-    tier: str, verdict: Verdict, outcome: str, reason: str | None = None
-) -> dict[str, Any]:
-    """What was found of one text; its problem, if it has one, is the outcome and the reason."""
-    return {
-        "tier": tier,
-        "verdict": "rejected" if verdict.problem else outcome,
-        "reason": verdict.problem or reason,
-        "missing": list(verdict.missing),
-        "tokens": verdict.tokens,
-        "max_tokens": verdict.max_tokens,
-    }
 
 
 def _described(error: Exception) -> str:

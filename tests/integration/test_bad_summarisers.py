@@ -294,7 +294,7 @@ def replies(tier: TierInfo, source: Source, reply: Reply) -> tuple[str | None, i
         while True:
             effect = effects.send(reply if isinstance(effect, CallModel) else None)
     except StopIteration as end:
-        return (end.value[0] if end.value else None), writer.calls
+        return (end.value[0] if end.value else None), writer.tally.calls
 
 
 def test_there_is_no_repair_that_the_tier_cannot_read() -> None:
