@@ -59,6 +59,9 @@ class DigestSegment(TypedDict):
     """Who wrote it: the tier's name, or "extractive" for the model-free fallback."""
     quoted: NotRequired[bool]
     """Whether the text quotes the user's newest message, word for word."""
+    unsourced: NotRequired[list[str]]
+    """Names in the summariser's text that nothing it was made from has: when the text is condensed
+    they are not listed as written."""
     absorbed_ids: NotRequired[list[str]]
     """Keys of kept messages from before ``first_index`` that this segment took in because nothing
     kept them any more. A restore of the segment makes them visible again."""

@@ -69,6 +69,11 @@ def message_text(message: BaseMessage) -> str:
     return "\n".join(part for part in parts if part)
 
 
+def spoken_text(message: BaseMessage) -> str:
+    """What somebody wrote in a message: its text blocks alone, joined by newlines."""
+    return "\n".join(filter(None, map(visible_text, blocks_of(message.content))))
+
+
 def escaped(text: str) -> str:
     """``text`` with every tag that could open or close one of our fences defused.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from langgraph_compaction.digest.facts.layout import Parts, taken_apart
@@ -32,9 +33,24 @@ _HEADING = re.compile(rf"^{MARKS}(?={spelled('Messages')}{MARKS}\d)", _ANY_SPELL
 _OWN_HEADING = re.compile(r"\A# Messages \d[^\n]*(?:\n|\Z)")
 
 
-def parts_of(text: str) -> Parts:
-    """The parts of a segment's text, without its heading."""
-    return taken_apart(_OWN_HEADING.sub("", text))
+def parts_of(segment: DigestSegment, redact: Callable[[str], str] | None = None) -> Parts:
+    """The parts of a segment, without its heading.
+
+    Args:
+        segment: any segment.
+        redact: takes secrets out of each part; the segment may be older than the hook.
+    """
+    parts = taken_apart(_OWN_HEADING.sub("", segment["text"]))
+    parts = replace(parts, unsourced=segment.get("unsourced", ()))
+    return parts if redact is None else parts.changed(redact)
+
+
+def text_of(segment: DigestSegment, redact: Callable[[str], str] | None = None) -> str:
+    """The text of a segment, redacted part by part, so that its labels stay what they are."""
+    if redact is None:
+        return segment["text"]
+    heading = _OWN_HEADING.match(segment["text"])
+    return (heading.group() if heading else "") + parts_of(segment, redact).text()
 
 
 def defused(text: str, frame: Sequence[str] = (HEADER, FOOTER)) -> str:
@@ -69,6 +85,7 @@ def seal(
     model: str,
     count: Callable[[str], int],
     quoted: bool = False,
+    unsourced: Sequence[str] = (),
     absorbed: Sequence[tuple[str, int]] = (),
     frame: Sequence[str] = (HEADER, FOOTER),
     old: Sequence[DigestSegment] = (),
@@ -85,6 +102,7 @@ def seal(
         model: who wrote the text.
         count: tokens of a text.
         quoted: whether the text quotes the user's newest message in full.
+        unsourced: names in the text that nothing it was made from has.
         absorbed: keys and positions of earlier kept messages that the segment took in.
         frame: the lines that open and close the digest; no text may contain them.
         old: the neighbouring segments before it that it replaces, too.
@@ -104,6 +122,8 @@ def seal(
     )
     if quoted:
         segment["quoted"] = True
+    if unsourced:
+        segment["unsourced"] = list(unsourced)
     _note_absorbed(segment, [*_absorbed(old), *absorbed])
     return segment
 
@@ -114,6 +134,7 @@ def joined(
     *,
     model: str,
     count: Callable[[str], int],
+    unsourced: Sequence[str] = (),
     frame: Sequence[str] = (HEADER, FOOTER),
 ) -> DigestSegment:
     """The segment that replaces neighbouring ones, one level above the highest of them."""
@@ -130,6 +151,8 @@ def joined(
         source_tokens=sum(one["source_tokens"] for one in old),
         model=model,
     )
+    if unsourced:
+        segment["unsourced"] = list(unsourced)
     _note_absorbed(segment, _absorbed(old))
     return segment
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from langgraph_compaction.digest.facts.completing import facts_of
-from langgraph_compaction.digest.redaction import redacted_text
 from langgraph_compaction.digest.segments import (
     ROOM_SHARE,
     condensed_cap,
     joined,
     neighbours,
-    parts_of,
 )
 from langgraph_compaction.digest.source import Source, render_segments
 from langgraph_compaction.engine.effects import Effect
@@ -39,11 +37,12 @@ def condensed(
         old = segments[chosen]
         before = visit.texts(segments[: chosen.start])
         facts = facts_of(
-            [parts_of(text) for text in visit.texts(old)],
+            visit.parts(old),
             (),
-            before=before,
+            before=visit.parts(segments[: chosen.start]),
             cap=condensed_cap(old, budget),
             count=count.text,
+            redact=visit.redacted,
         )
         source = Source(
             chunks=render_segments(facts.old),
@@ -64,9 +63,10 @@ def condensed(
         text, model = written
         one = joined(
             old,
-            redacted_text(facts.completed(text), visit.redact),
+            facts.completed(text),
             model=model,
             count=count.text,
+            unsourced=facts.unsourced(text),
             frame=frame_lines(visit.policy.render),
         )
         if one["tokens"] >= tokens_of(old):

@@ -10,9 +10,9 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph_compaction.changes import advanced
 from langgraph_compaction.digest.facts.completing import Facts, facts_of
 from langgraph_compaction.digest.parts import LEAST_PART, pack, without_small
-from langgraph_compaction.digest.redaction import redacted_messages, redacted_text
+from langgraph_compaction.digest.redaction import redacted_messages
 from langgraph_compaction.digest.rendering import message_text
-from langgraph_compaction.digest.segments import parts_of, rolled, seal
+from langgraph_compaction.digest.segments import rolled, seal
 from langgraph_compaction.digest.source import Source, render_group, render_segments
 from langgraph_compaction.engine.effects import Effect
 from langgraph_compaction.engine.fallback import extracts
@@ -38,7 +38,6 @@ class _Part:
     Attributes:
         folded: indexes of its messages, ascending.
         members: the messages.
-        unquoted: those that are not quoted in full.
         chunks: its groups as the summariser reads them.
         stop: index after the last message that is covered once it is folded.
         quoted: the user's newest message if it is among them, in full; else "".
@@ -47,7 +46,6 @@ class _Part:
 
     folded: Sequence[int]
     members: Sequence[BaseMessage]
-    unquoted: Sequence[BaseMessage]
     chunks: Sequence[str]
     stop: int
     quoted: str
@@ -96,7 +94,7 @@ def folded(
         text, model = written
         last = anchor.position_of(part.stop - 1)
         segment = seal(
-            redacted_text(draft.facts.completed(text), visit.redact),
+            draft.facts.completed(text),
             first_index=min(covered + 1, last),
             last_index=last,
             last_id=messages[part.stop - 1].id,
@@ -105,6 +103,7 @@ def folded(
             model=model,
             count=visit.counter.text,
             quoted=bool(draft.facts.newest),
+            unsourced=draft.facts.unsourced(text),
             frame=frame_lines(visit.policy.render),
             absorbed=[
                 (message_key(messages[i], i), anchor.position_of(i))
@@ -138,7 +137,7 @@ def _draft(visit: Visit, chain: list[DigestSegment], part: _Part, *, roll: bool)
     old = rolled(chain) if roll else []
     standing = chain[: len(chain) - len(old)]
     before = visit.texts(standing)
-    apart = [parts_of(text) for text in visit.texts(old)]
+    apart = visit.parts(old)
     newest = part.quoted
     said = (isinstance(one, HumanMessage) for one in visit.messages[part.folded[0] :])
     if apart and not any(said):
@@ -146,7 +145,15 @@ def _draft(visit: Visit, chain: list[DigestSegment], part: _Part, *, roll: bool)
     cap = policy.segment_cap(part.tokens - count(part.quoted), tokens_of(chain))
     if old:
         cap = max(cap, min(policy.max_digest - tokens_of(standing), tokens_of(old) + cap))
-    facts = facts_of(apart, part.unquoted, before=before, cap=cap, count=count, newest=newest)
+    facts = facts_of(
+        apart,
+        part.members,
+        before=visit.parts(standing),
+        cap=cap,
+        count=count,
+        newest=newest,
+        redact=visit.redacted,
+    )
     source = Source(
         chunks=[*render_segments(facts.old), *part.chunks],
         span=part.members,
@@ -177,16 +184,16 @@ def _parts(visit: Visit, decision: Decision, span: Span, writer: Writer) -> list
         first, last = found[run][0].start, found[run][-1].stop
         following = span.folded[last] if last < len(span.folded) else span.stop
         folded, inside = span.folded[first:last], members[first:last]
-        unquoted = [one for at, one in zip(folded, inside, strict=True) if at != span.quoted]
-        quoted = next((one for one in inside if all(one is not other for other in unquoted)), None)
+        quoted = next(
+            (one for at, one in zip(folded, inside, strict=True) if at == span.quoted), None
+        )
         parts.append(
             _Part(
                 folded=folded,
                 members=inside,
-                unquoted=unquoted,
                 chunks=rendered[run],
                 stop=max(anchor.boundary, following),
-                quoted=message_text(quoted) if quoted else "",
+                quoted=visit.redacted(message_text(quoted)) if quoted else "",
                 tokens=visit.counter.messages(decision.layout.clipped(originals[first:last])),
             )
         )

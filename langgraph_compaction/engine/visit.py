@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from langchain_core.messages import BaseMessage
 
-from langgraph_compaction.digest.redaction import Redact, redacted_texts
+from langgraph_compaction.digest.facts.layout import Parts
+from langgraph_compaction.digest.redaction import Redact, redacted_text
+from langgraph_compaction.digest.segments import parts_of, text_of
 from langgraph_compaction.engine.effects import Described
 from langgraph_compaction.plan.fitting import Counter
 from langgraph_compaction.plan.policy import Policy
@@ -46,7 +48,17 @@ class Visit:
         Raises:
             RedactionError: the hook failed.
         """
-        return redacted_texts((segment["text"] for segment in segments), self.redact)
+        redact = None if self.redact is None else self.redacted
+        return [text_of(segment, redact) for segment in segments]
+
+    def parts(self, segments: Sequence[DigestSegment]) -> list[Parts]:
+        """The parts of segments as they may be sent; raises what `texts` raises."""
+        redact = None if self.redact is None else self.redacted
+        return [parts_of(segment, redact) for segment in segments]
+
+    def redacted(self, text: str) -> str:
+        """A text without secrets; raises what `texts` raises."""
+        return redacted_text(text, self.redact)
 
     def size(self, layout: Layout) -> int:
         """Tokens of a call with this view."""

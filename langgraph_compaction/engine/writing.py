@@ -19,7 +19,7 @@ from langgraph_compaction.digest.prompts import Task, repair_request, summary_re
 from langgraph_compaction.digest.redaction import Redact, redacted_text
 from langgraph_compaction.digest.rendering import message_text
 from langgraph_compaction.digest.source import Source, render_segments
-from langgraph_compaction.digest.verifying import Verdict, verify
+from langgraph_compaction.digest.verifying import LONGEST, Reply, Verdict, cleaned, verify
 from langgraph_compaction.digest.verifying.language import names_language
 from langgraph_compaction.engine.effects import (
     CallFailed,
@@ -209,7 +209,7 @@ class Writer:
             yield Emit({"type": "compaction.tier_failed", "tier": name, "reason": reason})
             return None
         verdict = verify(
-            outcome,  # type: ignore[arg-type]  # a Reply, by the contract of CallModel
+            self._redacted(outcome),  # type: ignore[arg-type]  # a Reply, as CallModel says
             source=source.fresh(),
             previous=source.previous,
             source_tokens=source.tokens,
@@ -219,8 +219,6 @@ class Writer:
             conversation=self._conversation(source),
             prompt=str(messages[0].content),
         )
-        # Once it is cleaned: a model may put a secret together from what stood apart.
-        verdict = replace(verdict, text=redacted_text(verdict.text, self.redact))
         if verdict.problem is not None:
             self.tally.failures.append(f"{name}: {verdict.problem}")
             sizes = {"tokens": verdict.tokens, "max_tokens": verdict.max_tokens}
@@ -228,6 +226,15 @@ class Writer:
             event = {"type": "compaction.rejected", "tier": name, "reason": verdict.problem}
             yield Emit({**event, **known})
         return verdict
+
+    def _redacted(self, reply: Reply) -> Reply:
+        """The reply without secrets, cleaned first: a model may put one together from parts.
+
+        Before it is verified, so that what is measured is what is stored.
+        """
+        if self.redact is None or len(reply.text) > LONGEST:  # too long to be looked at, or kept
+            return reply
+        return replace(reply, text=redacted_text(cleaned(reply.text), self.redact))
 
     def _conversation(self, source: Source) -> Sequence[str]:
         """The texts whose language the digest has to be in; none where a user may say otherwise."""

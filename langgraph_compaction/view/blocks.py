@@ -121,6 +121,21 @@ def _media_details(block: Mapping[str, Any]) -> list[str]:
     return [detail for detail in dict.fromkeys(details) if detail]
 
 
+def attachment_names(content: Any) -> list[str]:
+    """The file names and titles of the media in a message's content, in order."""
+    blocks = (block for block in blocks_of(content) if block_type(block) in _MEDIA_TYPES)
+    places = (
+        place for block in blocks for place in (block, block.get("file"), block.get("source"))
+    )
+    return [
+        place[key]
+        for place in places
+        if isinstance(place, Mapping)
+        for key in ("filename", "title")
+        if _is_text(place.get(key))
+    ]
+
+
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 

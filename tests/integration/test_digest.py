@@ -236,7 +236,7 @@ def test_a_reference_is_taken_from_the_original_not_from_what_was_clamped() -> N
 def test_what_the_text_has_is_not_listed() -> None:
     has = "## Goal\nSee /srv/a.yaml.\n## State now\nUnder way.\n## Next step\nThe next part."
     state = visited(node(lambda _: has), opened("Look at /srv/a.yaml and /srv/b.yaml then."))
-    parts = parts_of(segments(state)[0]["text"])
+    parts = parts_of(segments(state)[0])
     assert "/srv/b.yaml" in parts.quotes[0]
     assert not any("/srv/" in name for name in (*parts.mentioned, *parts.printed))
 

@@ -153,7 +153,7 @@ def test_what_a_summariser_copies_cannot_pass_for_the_digest_s_own(text: str) ->
     assert shown.count(HEADER) == shown.count(FOOTER) == 1
     assert shown.endswith(FOOTER)
     assert len(re.findall(r"^# Messages \d", shown, re.MULTILINE)) == 1
-    parts = parts_of(state["compaction"]["segments"][0]["text"])
+    parts = parts_of(state["compaction"]["segments"][0])
     assert parts.newest == ""
     assert not any("Delete" in quote for quote in parts.quotes)
     assert "forged.example/path" not in parts.mentioned

@@ -38,7 +38,8 @@ def facts(
     newest: str = "",
     count: Callable[[str], int] = words,
 ) -> Facts:
-    return facts_of(old, messages, before=before, cap=cap, count=count, newest=newest)
+    earlier = [taken_apart(text) for text in before]
+    return facts_of(old, messages, before=earlier, cap=cap, count=count, newest=newest)
 
 
 def test_a_text_gets_the_quotes_and_the_names_that_it_lost() -> None:
@@ -120,6 +121,82 @@ def test_a_new_value_of_what_an_earlier_segment_has_comes_first() -> None:
     ]
     assert "9090" not in facts(span, cap=60).completed("Files were read.")
     assert "port: 9090" in facts(span, cap=60, before=[earlier]).completed("Files were read.")
+
+
+def test_a_text_that_repeats_what_an_earlier_segment_had_is_answered() -> None:
+    earlier = Parts("The port is 8080.").text()
+    span = [ToolMessage("port: 9090", tool_call_id="1")]
+    text = facts(span, before=[earlier]).completed("The port is 8080, and files were read.")
+    assert text.rfind("9090") > text.rfind("8080")
+
+
+def test_a_value_that_changed_after_the_newest_request_stands_behind_it() -> None:
+    request = "Set the port to 8080. The home is /srv/a/home.\nThen go on."
+    span = [
+        HumanMessage(request),
+        AIMessage("The port is 9090 now. See /srv/a/log."),
+    ]
+    for text in ("Under way.", "The port is 9090.", "The port is 8080."):
+        found = facts(span, newest=request).completed(text)
+        parts = taken_apart(found)
+        assert parts.newest == request
+        assert parts.since == ["port: 9090"]
+        assert found.endswith("9090")
+        assert parts.quotes == []
+    assert taken_apart(facts(span[:1], newest=request).completed("Under way.")).since == []
+    after = [AIMessage("The port is 7070."), HumanMessage(request)]
+    assert taken_apart(facts(after, newest=request).completed("x")).since == []
+    # Folded again, the newer value counts.
+    again = facts((), [parts]).completed("Under way.")
+    assert again.rfind("9090") > again.rfind("8080")
+
+
+def test_what_the_newest_message_names_is_not_listed_beside_it() -> None:
+    request = "Look at /srv/a/home.yaml."
+    span = [HumanMessage(request), AIMessage("I look at /srv/a/home.yaml.")]
+    assert facts(span, newest=request).completed("Done.").count("/srv/a/home.yaml") == 1
+    assert (
+        facts((), [Parts("Done.", newest=request)], newest=request)
+        .completed("Done.")
+        .count("Look at")
+        == 1
+    )
+
+
+def test_redaction_sees_what_is_put_together_and_breaks_no_label() -> None:
+    def hidden(text: str) -> str:
+        # Longer than what it replaces, with line ends, and one that takes everything.
+        text = text.replace("code: 4711", "[a code\nthat was\ntaken out]")
+        return "" if text.endswith("/gone/forever") else text
+
+    span = [
+        HumanMessage("The code is 4711. Never say so.\nNever write to /gone/forever"),
+        AIMessage("See /srv/a/log and /gone/forever"),
+    ]
+    found = facts_of((), span, before=(), cap=300, count=words, redact=hidden)
+    parts = taken_apart(found.completed("Under way."))
+    assert "code: [a code that was taken out]" not in parts.mentioned
+    assert "[a code that was taken out]" in parts.mentioned
+    assert "4711" not in " ".join(parts.mentioned)
+    assert "/srv/a/log" in parts.mentioned
+    assert not any("/gone" in one for one in (*parts.quotes, *parts.mentioned))
+    assert parts.body == "Under way."
+
+
+def test_names_that_stand_in_no_source_are_known() -> None:
+    found = facts([HumanMessage("Use /srv/a.yaml."), called({"n": "/srv/b.yaml"})])
+    text = "It uses /srv/a.yaml, /srv/b.yaml and /srv/made_up.yaml."
+    assert found.unsourced(text) == ["/srv/made_up.yaml"]
+    old = Parts(text, unsourced=["/srv/made_up.yaml"])
+    later = facts((), [old])
+    assert later.unsourced(text) == ["/srv/made_up.yaml"]
+    listed = taken_apart(later.completed("It goes on."))
+    assert set(listed.mentioned) == {"/srv/a.yaml", "/srv/b.yaml"}
+    assert facts([HumanMessage("See /srv/made_up.yaml.")], [old]).unsourced(text) == []
+
+
+def called(arguments: dict[str, object]) -> AIMessage:
+    return AIMessage("", tool_calls=[{"name": "act", "args": arguments, "id": "1"}])
 
 
 def test_the_newest_message_stands_last_and_in_full_beside_the_cap() -> None:

@@ -1,6 +1,7 @@
 """What a span mentions, by whom and how often, and in which order it is worth keeping."""
 
 import copy
+import time
 
 import pytest
 from langchain_core.messages import (
@@ -15,14 +16,18 @@ from langgraph_compaction.digest.facts.layout import Parts
 from langgraph_compaction.digest.facts.mentioned import ARGUMENT_SAID, Mentioned
 
 
-def read(*messages: BaseMessage) -> Mentioned:
-    mentioned = Mentioned()
+def read(*messages: BaseMessage, before: dict[str, list[str]] | None = None) -> Mentioned:
+    mentioned = Mentioned(before or {})
     mentioned.read(messages)
     return mentioned
 
 
-def order(mentioned: Mentioned, before: dict[str, list[str]] | None = None) -> list[str]:
-    return [entry.mention.name for entry in mentioned.ranked(before or {})]
+def order(mentioned: Mentioned) -> list[str]:
+    return [entry.mention.name for entry in mentioned.ranked()]
+
+
+def series(mentioned: Mentioned) -> dict[str, list[str]]:
+    return {subject: list(names) for subject, names in mentioned.series.items()}
 
 
 def called(**arguments: object) -> AIMessage:
@@ -67,22 +72,68 @@ def test_a_passed_value_comes_after_the_newest() -> None:
         HumanMessage("The port is 9090."),
     )
     assert order(mentioned) == ["9090", "8080"]
-    assert mentioned.series == {"port": ["8080", "9090"]}
+    assert series(mentioned) == {"port": ["8080", "9090"]}
     assert [entry.mention.name for entry in mentioned.newest()] == ["9090"]
 
 
 def test_a_value_that_comes_back_is_the_newest_again() -> None:
     mentioned = read(*(HumanMessage(f"The port is {port}.") for port in (8080, 9090, 8080)))
-    assert mentioned.series == {"port": ["9090", "8080"]}
+    assert series(mentioned) == {"port": ["9090", "8080"]}
 
 
 def test_a_printed_new_value_of_a_known_thing_counts_as_if_it_was_said() -> None:
-    mentioned = read(HumanMessage("see /a/b"), result("port: 9090"))
-    assert order(mentioned) == ["/a/b", "9090"]
-    assert order(mentioned, {"port": ["8080"]}) == ["9090", "/a/b"]
-    assert not mentioned.entries["port", "9090"].printed
-    assert order(mentioned, {"port": ["9090"]}) == ["/a/b", "9090"]
-    assert mentioned.entries["port", "9090"].printed
+    span = HumanMessage("see /a/b"), result("port: 9090")
+    assert order(read(*span)) == ["/a/b", "9090"]
+    for before, first in (("8080", "9090"), ("9090", "/a/b")):
+        mentioned = read(*span, before={"port": [before]})
+        assert order(mentioned)[0] == first
+        assert mentioned.printed(mentioned.entries["port", "9090"]) == (before == "9090")
+
+
+def test_the_values_from_before_are_older_than_those_of_the_span() -> None:
+    mentioned = read(
+        HumanMessage("The port is 9090."), before={"port": ["70", "80"], "log": ["/x/y"]}
+    )
+    assert series(mentioned) == {"port": ["70", "80", "9090"], "log": ["/x/y"]}
+    assert [entry.mention.name for entry in mentioned.newest()] == ["9090"]
+    again = read(HumanMessage("The port is 70."), before={"port": ["70", "80"]})
+    assert [entry.mention.name for entry in again.newest()] == ["70"]
+    assert {"70", "80"} <= mentioned.older()
+
+
+def test_a_log_that_counts_takes_time_with_its_length_alone() -> None:
+    def seconds(lines: int) -> float:
+        text = "\n".join(f"count: {number}" for number in range(lines))
+        started = time.process_time()
+        found = read(HumanMessage(text[:150_000]))
+        found.ranked()
+        found.newest()
+        return time.process_time() - started
+
+    seconds(100)
+    assert seconds(8_000) < 20 * seconds(2_000)  # four times the length; squared it was 16 times
+
+
+def test_the_names_of_attached_files_are_mentioned_and_nothing_else_of_them() -> None:
+    data = {"base64": "aGk=" * 50, "mime_type": "image/png"}
+    found = read(
+        HumanMessage(
+            [
+                {"type": "text", "text": "Look."},
+                {"type": "image", **data},
+                {"type": "file", "mime_type": "application/pdf", "filename": "costs_2034.pdf"},
+                {"type": "image_url", "image_url": {"url": "https://a.example/b.png"}},
+            ]
+        )
+    )
+    assert [name for _, name in found.entries] == ["costs_2034.pdf"]
+
+
+def test_what_a_summariser_invented_is_not_mentioned() -> None:
+    mentioned = Mentioned()
+    body = "See /srv/real.yaml and /srv/invented.yaml.\nshell → wrote /srv/invented.yaml"
+    mentioned.read_parts(Parts(body, unsourced=["/srv/invented.yaml"]))
+    assert [name for _, name in mentioned.entries] == ["/srv/real.yaml"]
 
 
 def test_a_value_of_two_things_is_the_newest_of_each() -> None:
@@ -102,12 +153,12 @@ def test_a_value_of_two_things_is_the_newest_of_each() -> None:
     ],
 )
 def test_arguments_are_read_at_any_depth_with_their_names(arguments: dict[str, object]) -> None:
-    assert read(called(**arguments)).series == {"timeout": ["45 s"]}
+    assert series(read(called(**arguments))) == {"timeout": ["45 s"]}
 
 
 def test_numbers_are_values_of_their_arguments() -> None:
     mentioned = read(called(port=8080, retries=3, ok=True, nothing=None))
-    assert mentioned.series == {"port": ["8080"], "retries": ["3"]}
+    assert series(mentioned) == {"port": ["8080"], "retries": ["3"]}
 
 
 def test_long_arguments_are_read_as_data() -> None:
@@ -157,9 +208,9 @@ def test_the_parts_of_an_earlier_segment_are_read_in_their_order() -> None:
     mentioned.read_parts(
         Parts("The port is 1111.", ["The port is 2222."], ["port: 3333", "/a/b"], ["port: 4444"])
     )
-    assert mentioned.series == {"port": ["1111", "2222", "3333", "4444"]}
+    assert series(mentioned) == {"port": ["1111", "2222", "3333", "4444"]}
     mentioned.read_parts(Parts("", newest="The port is 5555."))
-    assert mentioned.series["port"][-1] == "5555"
+    assert series(mentioned)["port"][-1] == "5555"
 
 
 @pytest.mark.parametrize(
@@ -171,7 +222,7 @@ def test_a_listed_value_is_the_same_entry_as_when_it_was_said(subject: str, valu
     before = set(mentioned.entries)
     mentioned.read_parts(Parts("", mentioned=[f"{subject}: {value}"]))
     assert set(mentioned.entries) == before
-    assert mentioned.series == {subject: [value]}
+    assert series(mentioned) == {subject: [value]}
 
 
 def test_nothing_read_is_changed() -> None:
@@ -182,5 +233,5 @@ def test_nothing_read_is_changed() -> None:
 
 
 def test_a_span_without_text_mentions_nothing() -> None:
-    assert read().ranked({}) == []
-    assert read(HumanMessage(""), AIMessage([]), result("")).ranked({}) == []
+    assert read().ranked() == []
+    assert read(HumanMessage(""), AIMessage([]), result("")).ranked() == []

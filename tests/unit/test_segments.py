@@ -85,9 +85,12 @@ def test_the_parts_of_a_segment_come_without_its_heading() -> None:
     text = Parts(
         "## Goal\nGo.", ["Never stop."], ["port: 8080"], ["a.log"], "Do {this}.\n # x"
     ).text()
-    assert parts_of(sealed(text, 0, 1)["text"]) == taken_apart(text)
-    assert parts_of(sealed(text, 0, 1)["text"]).newest == "Do {this}.\n # x"
-    assert parts_of("A person wrote this.").body == "A person wrote this."
+    assert parts_of(sealed(text, 0, 1)) == taken_apart(text)
+    assert parts_of(sealed(text, 0, 1)).newest == "Do {this}.\n # x"
+    assert (
+        parts_of({**sealed("", 0, 1), "text": "A person wrote this."}).body
+        == "A person wrote this."
+    )
 
 
 @pytest.mark.parametrize("disguise", DISGUISES.values(), ids=DISGUISES)

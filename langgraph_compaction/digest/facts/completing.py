@@ -18,14 +18,15 @@ from langgraph_compaction.digest.facts.layout import (
     MENTIONS,
     QUOTES,
     Parts,
-    taken_apart,
     unlabelled,
 )
 from langgraph_compaction.digest.facts.listing import MISSES, Listing, shown
 from langgraph_compaction.digest.facts.mentioned import Mentioned
 from langgraph_compaction.digest.facts.mentions import BETWEEN
 from langgraph_compaction.digest.facts.quotes import Quote, ranked, user_sentences
+from langgraph_compaction.digest.facts.sourcing import unsourced
 from langgraph_compaction.digest.headings import sections_in
+from langgraph_compaction.digest.rendering import message_text
 from langgraph_compaction.record import LEAST_SEGMENT_TOKENS
 
 CARRY_SHARE = 0.3
@@ -48,20 +49,24 @@ class Facts:
     Attributes:
         quotes: sentences of the user that fit their budget, oldest first.
         mentioned: names and values of the source.
-        before: values by subject that stand in the digest before this segment.
         old: texts that a summariser condenses; empty where messages are folded.
+        messages: those that are folded.
+        earlier: the parts of all segments before, of those that are condensed, too.
         newest: the user's newest message, to be quoted in full; "" if it is not due.
         cap: tokens that text and facts may have together, beside ``newest``.
         count: tokens of a text.
+        redact: takes secrets out of what is put together here.
     """
 
     quotes: Sequence[str]
     mentioned: Mentioned
-    before: Mapping[str, Sequence[str]]
     old: Sequence[str]
+    messages: Sequence[BaseMessage]
+    earlier: Sequence[Parts]
     newest: str
     cap: int
     count: Callable[[str], int]
+    redact: Callable[[str], str] = str
 
     @property
     def room(self) -> int:
@@ -89,7 +94,7 @@ class Facts:
 
     @property
     def _listing(self) -> Listing:
-        return Listing(self.mentioned, self.cap, self.count)
+        return Listing(self.mentioned, self.cap, self.count, self.redact)
 
     @property
     def fullness(self) -> float:
@@ -103,7 +108,8 @@ class Facts:
         carried: list[tuple[str, str]] = []
         share = int(CARRY_SHARE * self.cap)
         standing = sections_in(parts.body)
-        for section, line in lost_lines(self.old, parts.text()):
+        for section, lost in lost_lines(self.old, parts.text()):
+            line = _line(self.redact(lost))
             cost = self.count(f"- {line}\n")
             if section not in standing:
                 cost += self.count(f"\n## {section}")
@@ -112,53 +118,65 @@ class Facts:
                 left, share = left - cost, share - cost
                 standing.add(section)
         parts = replace(parts, body=with_lines(parts.body, carried)) if carried else parts
-        return replace(self._listing.added(parts, self.before), newest=self.newest).text()
+        return self._listing.added(replace(parts, newest=self.newest)).text()
+
+    def unsourced(self, text: str) -> list[str]:
+        """The names of a summariser's text that nothing it was made from has."""
+        return unsourced(text, self.messages, self.earlier)
 
 
 def facts_of(
     old: Sequence[Parts],
     messages: Sequence[BaseMessage],
     *,
-    before: Sequence[str],
+    before: Sequence[Parts],
     cap: int,
     count: Callable[[str], int],
     newest: str = "",
+    redact: Callable[[str], str] = str,
 ) -> Facts:
     """The facts of segments, of messages, or of both, in this order.
 
     Args:
         old: the parts of segments that are condensed, oldest first.
-        messages: those that are folded, as they were said, oldest first, without the one that
-            ``newest`` quotes.
-        before: texts of the segments that stand before, oldest first.
+        messages: those that are folded, as they were said, oldest first.
+        before: the parts of the segments that stand before, oldest first.
         cap: tokens that text and facts may have together, beside ``newest``.
         count: tokens of a text.
         newest: the user's newest message where it is quoted in full, else "".
+        redact: takes secrets out of what is put together from words of the messages.
     """
-    mentioned = Mentioned()
+    mentioned = Mentioned(_values(before))
     said: list[str] = []
     for parts in old:
         mentioned.read_parts(parts)
-        said += [*parts.quotes, *user_sentences([HumanMessage(parts.newest)])]
+        said += parts.quotes
+        if parts.newest != newest:
+            said += user_sentences([HumanMessage(parts.newest)])
     mentioned.read(messages)
-    if newest:
-        mentioned.add("user", newest)
+    said += user_sentences([one for one in messages if redact(message_text(one)) != newest])
     return Facts(
-        quotes=_fitting(ranked([*said, *user_sentences(messages)]), cap, count),
+        quotes=_fitting(ranked([_line(redact(text)) for text in said]), cap, count),
         mentioned=mentioned,
-        before=_values(before),
         old=[parts.body for parts in old],
+        messages=messages,
+        earlier=[*before, *old],
         newest=newest,
         cap=cap,
         count=count,
+        redact=redact,
     )
 
 
-def _values(texts: Iterable[str]) -> Mapping[str, Sequence[str]]:
-    """The values that texts show, by subject."""
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _values(before: Iterable[Parts]) -> Mapping[str, Iterable[str]]:
+    """The values that earlier segments show, by subject, the newest last."""
     mentioned = Mentioned()
-    for text in texts:
-        mentioned.read_parts(taken_apart(text))
+    for parts in before:
+        mentioned.read_parts(parts)
     return mentioned.series
 
 

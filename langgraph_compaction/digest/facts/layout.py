@@ -50,6 +50,7 @@ class Parts:
         printed: the same from results alone.
         newest: the user's newest message, in full; "" where the segment does not have it.
         since: newer values of what it names, oldest first.
+        unsourced: names in the body that stand in nothing it was made from; no part of the text.
     """
 
     body: str
@@ -58,6 +59,7 @@ class Parts:
     printed: Sequence[str] = ()
     newest: str = ""
     since: Sequence[str] = ()
+    unsourced: Sequence[str] = ()
 
     def changed(self, change: Callable[[str], str]) -> Parts:
         """The parts, each text put through ``change``; all but body and request on one line."""
@@ -72,6 +74,7 @@ class Parts:
             lines(self.printed),
             change(self.newest),
             lines(self.since),
+            self.unsourced,
         )
 
     def text(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from langgraph_compaction.digest import cues
@@ -28,22 +28,24 @@ class Listing:
         mentioned: names and values of the source.
         cap: tokens that the segment may have.
         count: tokens of a text.
+        redact: takes secrets out of a name and what it is the value of, once they stand together.
     """
 
     mentioned: Mentioned
     cap: int
     count: Callable[[str], int]
+    redact: Callable[[str], str] = str
 
-    def added(self, parts: Parts, before: Mapping[str, Sequence[str]]) -> Parts:
+    def added(self, parts: Parts) -> Parts:
         """The parts with the names and values that they lost, as many as there is room for.
 
         Args:
-            parts: a summariser's text and the quotes.
-            before: values by subject that earlier segments show.
+            parts: a summariser's text, the quotes, and the newest message, which costs nothing.
         """
         standing = parts.text()
-        ranked = self.mentioned.ranked(before)
+        ranked = self.mentioned.ranked()
         overtaken = self._overtaken(standing)
+        since = {self._shown(entry) for entry in self._overtaken(parts.newest)}
         older = self.mentioned.older()
         lost = [
             entry
@@ -52,16 +54,18 @@ class Listing:
             # An old value without its subject would look like one that still holds.
             and (entry.mention.subject or entry.mention.name not in older)
         ]
-        chosen = self._chosen(overtaken, lost, self.cap - self.count(standing))
-        unlisted = [entry.mention for entry in overtaken if shown(entry) not in chosen]
+        left = self.cap - self.count(replace(parts, newest="").text())
+        chosen = self._chosen(overtaken, lost, left)
+        unlisted = [entry.mention for entry in overtaken if self._shown(entry) not in chosen]
         if unlisted:
             parts = self._without_passed(parts, unlisted)
-        return self._divided(parts, chosen)
+        return self._divided(parts, chosen, since)
 
-    def _divided(self, parts: Parts, chosen: Mapping[str, Entry]) -> Parts:
+    def _divided(self, parts: Parts, chosen: Mapping[str, Entry], since: Collection[str]) -> Parts:
         """The parts with what is listed, in the order in which it was mentioned.
 
-        The values of one thing are on one line, the newest last.
+        The values of one thing are on one line, the newest last; what must stand behind the
+        newest message, ``since``, is.
         """
         last: dict[str, int] = {}
         for entry in chosen.values():
@@ -74,14 +78,15 @@ class Listing:
             return (last[entry.mention.subject] if newest else entry.order, newest)
 
         listed = sorted(chosen.items(), key=place)
-        said = {entry.mention.subject for entry in chosen.values() if not entry.printed} - {""}
-        printed_only = {
-            name for name, entry in listed if entry.printed and entry.mention.subject not in said
-        }
+        printed = {name for name, entry in listed if self.mentioned.printed(entry)}
+        said = {entry.mention.subject for name, entry in listed if name not in printed} - {""}
+        printed = {name for name in printed if chosen[name].mention.subject not in said}
+        names = [name for name, _ in listed]
         return replace(
             parts,
-            mentioned=[name for name, _ in listed if name not in printed_only],
-            printed=[name for name, _ in listed if name in printed_only],
+            mentioned=[name for name in names if name not in printed and name not in since],
+            printed=[name for name in names if name in printed and name not in since],
+            since=[name for name in names if name in since],
         )
 
     def _chosen(
@@ -101,10 +106,11 @@ class Listing:
         for index, entry in enumerate([*overtaken, *lost]):
             added = self._with_newest(entry, chosen)
             cost = self.cost(added)
-            kinds = {one.printed for one in added.values()}
+            printed_only = self.mentioned.printed(entry)
+            kinds = {self.mentioned.printed(one) for one in added.values()}
             whole = cost + sum(label for kind, label in labels.items() if kind in kinds)
             due = index < len(overtaken)
-            if whole > left or (entry.printed and cost > printed and not due):
+            if "" in added or whole > left or (printed_only and cost > printed and not due):
                 misses += not due
                 if misses > MISSES:
                     break
@@ -112,7 +118,7 @@ class Listing:
             chosen.update(added)
             left -= whole
             labels.update(dict.fromkeys(kinds, 0))
-            printed -= cost if entry.printed else 0
+            printed -= cost if printed_only else 0
         return chosen
 
     def cost(self, names: Iterable[str]) -> int:
@@ -124,13 +130,13 @@ class Listing:
         found = []
         for entry in self.mentioned.newest():
             at = _place(entry.mention, standing)
-            if any(_place(older, standing) > at for older in self._passed(entry.mention.subject)):
+            if any(_place(one, standing) > at for one in self._passed(entry.mention.subject)):
                 found.append(entry)
         return found
 
     def _passed(self, subject: str) -> list[Mention]:
         """The values of a subject but the newest."""
-        return [Mention(name, subject) for name in self.mentioned.series[subject][:-1]]
+        return [Mention(name, subject) for name in self.mentioned.older_than_newest(subject)]
 
     def _without_passed(self, parts: Parts, newest: Iterable[Mention]) -> Parts:
         """The parts without the lines that say only an older value of what cannot be listed.
@@ -151,11 +157,16 @@ class Listing:
 
     def _with_newest(self, entry: Entry, chosen: Mapping[str, Entry]) -> dict[str, Entry]:
         """What is listed with an entry: a value that has passed never stands there alone."""
-        added = {shown(entry): entry}
+        added = {self._shown(entry): entry}
         if self.mentioned.passed(entry):
             newest = self.mentioned.newest_of(entry.mention.subject)
-            added[shown(newest)] = newest
+            added[self._shown(newest)] = newest
         return {name: one for name, one in added.items() if name not in chosen}
+
+    def _shown(self, entry: Entry) -> str:
+        """A mention as it is listed, without secrets; "" where it would not be one entry."""
+        line = " ".join(self.redact(shown(entry)).split())
+        return "" if BETWEEN in f" {line} " else line
 
 
 def shown(entry: Entry) -> str:

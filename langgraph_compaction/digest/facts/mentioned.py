@@ -12,8 +12,9 @@ from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolM
 
 from langgraph_compaction.digest.facts.layout import Parts
 from langgraph_compaction.digest.facts.mentions import OF, Known, Mention, mentions
-from langgraph_compaction.digest.rendering import message_text
+from langgraph_compaction.digest.rendering import spoken_text
 from langgraph_compaction.digest.sentences import without_code
+from langgraph_compaction.view.blocks import attachment_names
 from langgraph_compaction.view.pairing import calls_of
 
 Speaker = Literal["user", "agent", "call", "result"]
@@ -28,6 +29,9 @@ _TOLD = re.compile(r"\s*[-*]?\s*[\w.:-]+(?P<called>\(.*\))? → ")
 ARGUMENT_SAID = 80
 """Characters of an argument up to which it is read as if it were said: a name, a value."""
 
+SERIES = 100
+"""Values of one subject that are remembered: a log may count to a million."""
+
 
 @dataclass(slots=True)
 class Entry:
@@ -39,7 +43,6 @@ class Entry:
         times: texts of user, agent and calls that mention it.
         last: number of the last text that does.
         order: place of the last mention among all.
-        printed: whether it stands in results alone, and is no new value of a known thing.
     """
 
     mention: Mention
@@ -47,7 +50,6 @@ class Entry:
     times: int = 0
     last: int = -1
     order: int = 0
-    printed: bool = False
 
 
 @dataclass(slots=True)
@@ -55,22 +57,28 @@ class Mentioned:
     """The mentions of a text or span.
 
     Attributes:
+        before: values by subject that stand before it in the digest, the newest last.
         entries: by name, or by subject and name where the name alone says nothing.
-        series: names of one subject, the newest last.
+        series: values of one subject, also those from before, the newest last.
     """
 
+    before: Mapping[str, Iterable[str]] = field(default_factory=dict)
     entries: dict[tuple[str, str], Entry] = field(default_factory=dict)
-    series: dict[str, list[str]] = field(default_factory=dict)
+    series: dict[str, dict[str, None]] = field(default_factory=dict)
+    _subjects: set[str] = field(default_factory=set)
     _texts: int = 0
     _order: int = 0
     _known: Known = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.series = {subject: dict.fromkeys(names) for subject, names in self.before.items()}
 
     def read(self, messages: Sequence[BaseMessage]) -> None:
         """Take in the messages of a span, oldest first, as they are: nothing is clamped yet."""
         for message in messages:
             if isinstance(message, SystemMessage):  # it stays in the view word for word
                 continue
-            text = message_text(message)
+            text = "\n".join([spoken_text(message), *attachment_names(message.content)])
             if isinstance(message, ToolMessage):
                 self.add("result", text)
                 continue
@@ -89,13 +97,16 @@ class Mentioned:
         Its parts are read in the order in which they stand: of the values of one thing the newest
         stands last in a segment, see `Facts`.
         """
+        invented = frozenset(parts.unsourced)
         for row in parts.body.split("\n"):
             told = _TOLD.match(row)
             if told:  # a record that quotes a result or tells of a call says it of another's words
                 speaker: Speaker = "call" if told["called"] else "result"
-                self._add(speaker, mentions(row, said=False, known=self._known))
+                found = mentions(row, said=False, known=self._known)
             else:
-                self.add("agent", row)
+                speaker = "agent"
+                found = mentions(row, said=True, known=self._known)
+            self._add(speaker, (one for one in found if one.name not in invented))
         for quote in parts.quotes:
             self.add("user", quote)
         for name in parts.mentioned:
@@ -104,6 +115,8 @@ class Mentioned:
             self._listed("result", name)
         if parts.newest:
             self.add("user", parts.newest)
+        for name in parts.since:
+            self._listed("agent", name)
 
     def add(self, speaker: Speaker, text: str) -> None:
         """Take in one text."""
@@ -134,31 +147,38 @@ class Mentioned:
             entry.last, entry.order = self._texts, self._order
             if mention.subject:
                 entry.mention = mention
-                names = self.series.setdefault(mention.subject, [])
-                if mention.name in names:
-                    names.remove(mention.name)
-                names.append(mention.name)
+                self._subjects.add(mention.subject)
+                names = self.series.setdefault(mention.subject, {})
+                names.pop(mention.name, None)  # what is said again becomes the newest
+                names[mention.name] = None
+                if len(names) > SERIES:
+                    del names[next(iter(names))]
 
-    def ranked(self, before: Mapping[str, Sequence[str]]) -> list[Entry]:
+    def ranked(self) -> list[Entry]:
         """The entries, best first.
 
-        Args:
-            before: values by subject that earlier segments show. A new value of one of them
-                counts as if the user had said it, wherever it stands.
+        A new value of what earlier segments show counts as if the user had said it, wherever it
+        stands.
         """
 
         def rank(entry: Entry) -> float:
-            subject, name = entry.mention.subject, entry.mention.name
-            lately = entry.last / max(1, self._texts)
-            passed = PASSED if self.passed(entry) else 0.0
-            changed = not passed and any(old != name for old in before.get(subject, ()))
+            changed = self.changed(entry)
             weight = max(entry.weight, WEIGHTS["user"]) if changed else entry.weight
             often = math.log2(1 + max(entry.times, changed))
-            entry.printed = not weight
-            labelled = LABELLED if entry.printed and subject else 0.0
-            return weight + labelled + often + lately - passed
+            labelled = LABELLED if not weight and entry.mention.subject else 0.0
+            lately = entry.last / max(1, self._texts)
+            return weight + labelled + often + lately - PASSED * self.passed(entry)
 
         return sorted(self.entries.values(), key=rank, reverse=True)
+
+    def changed(self, entry: Entry) -> bool:
+        """Whether it is a new value of what stands before with another."""
+        earlier = self.before.get(entry.mention.subject, ())
+        return not self.passed(entry) and any(old != entry.mention.name for old in earlier)
+
+    def printed(self, entry: Entry) -> bool:
+        """Whether it stands in results alone, and is no new value of a known thing."""
+        return not entry.weight and not self.changed(entry)
 
     def said(self) -> list[Entry]:
         """The entries that user, agent or calls mention, in no order."""
@@ -172,22 +192,31 @@ class Mentioned:
     def passed(self, entry: Entry) -> bool:
         """Whether its subject has a newer value."""
         names = self.series.get(entry.mention.subject)
-        return names is not None and names[-1] != entry.mention.name
+        return names is not None and _last(names) != entry.mention.name
 
     def older(self) -> set[str]:
         """The values that have passed, and are the newest of nothing."""
-        older = {name for names in self.series.values() for name in names[:-1]}
-        return older - {names[-1] for names in self.series.values()}
+        names = {name for names in self.series.values() for name in names}
+        return names - {_last(names) for names in self.series.values()}
+
+    def older_than_newest(self, subject: str) -> list[str]:
+        """The values of a subject but the newest, oldest first."""
+        return list(self.series[subject])[:-1]
 
     def newest_of(self, subject: str) -> Entry:
         """The newest value of a subject, as that subject's: others may have it, too."""
-        name = self.series[subject][-1]
+        name = _last(self.series[subject])
         entry = self.entries.get((subject, name)) or self.entries["", name]
         return replace(entry, mention=entry.mention._replace(subject=subject))
 
     def newest(self) -> list[Entry]:
-        """The newest values of all subjects that had another before."""
-        return [self.newest_of(subject) for subject, names in self.series.items() if names[1:]]
+        """The newest values of all subjects mentioned that had another before."""
+        changed = (subject for subject in self.series if subject in self._subjects)
+        return [self.newest_of(subject) for subject in changed if len(self.series[subject]) > 1]
+
+
+def _last(names: dict[str, None]) -> str:
+    return next(reversed(names))
 
 
 def _arguments(arguments: Any) -> Iterator[str]:
