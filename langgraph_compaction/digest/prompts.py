@@ -146,7 +146,7 @@ def summary_request(
     previous: str | None,
     prompt: str | None = None,
     instructions: str | None = None,
-    part: tuple[int, int] = (1, 1),
+    piece: tuple[int, int] = (1, 1),
     task: Task = "fold",
     fullness: float = 0.0,
 ) -> list[BaseMessage]:
@@ -158,32 +158,32 @@ def summary_request(
         previous: text of the digest so far, as context; None: there is none.
         prompt: replaces the built-in instructions.
         instructions: added to the instructions.
-        part: number of this call and of all calls, where one long message takes several.
+        piece: number of this call and of all calls, where one segment takes several.
         task: what the chunks are.
         fullness: share of the room that the earlier records among them would fill as they are.
     """
     asked = asked_tokens(max_tokens)
-    pieces = []
+    paragraphs = []
     if previous:
-        pieces.append(
+        paragraphs.append(
             "The record so far, for context only. Do not repeat it; say only what changed:\n"
             + fence(DIGEST_FENCE, [escaped(previous)])
         )
-    pieces.append(fence(FENCE, chunks))
-    if part[1] > 1:
-        pieces.append(
-            f"This is piece {part[0]} of {part[1]} of a passage too long for one call. "
+    paragraphs.append(fence(FENCE, chunks))
+    if piece[1] > 1:
+        paragraphs.append(
+            f"This is piece {piece[0]} of {piece[1]} of a passage too long for one call. "
             "Record this piece."
         )
     if task != "fold":
-        pieces.append(budget_hint(fullness))
-    pieces.append(
+        paragraphs.append(budget_hint(fullness))
+    paragraphs.append(
         f"Write the record of the <{FENCE}> now, in at most {asked} tokens "
         f"(about {asked * 3 // 4} words)."
     )
     return [
         SystemMessage(content=system_prompt(prompt, instructions, task=task)),
-        HumanMessage(content="\n\n".join(pieces)),
+        HumanMessage(content="\n\n".join(paragraphs)),
     ]
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from langgraph_compaction.changes import advanced
+from langgraph_compaction.digest.dividing import LEAST_PART, pack, without_small
 from langgraph_compaction.digest.facts.completing import Facts, facts_of
-from langgraph_compaction.digest.parts import LEAST_PART, pack, without_small
 from langgraph_compaction.digest.redaction import redacted_messages
 from langgraph_compaction.digest.rendering import message_text
 from langgraph_compaction.digest.segments import rolled, seal
@@ -33,7 +33,7 @@ from langgraph_compaction.view.pairing import groups
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A piece of the span that becomes one segment.
+    """A part of the span: what becomes one segment.
 
     Attributes:
         folded: indexes of its messages, ascending.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from langgraph_compaction.digest.parts import (
+from langgraph_compaction.digest.dividing import (
     CONTEXT_SHARE,
     LEAST_ROOM,
     MARGIN,
@@ -32,8 +32,8 @@ from langgraph_compaction.engine.effects import (
 from langgraph_compaction.engine.tally import Tally
 
 LEAST_PIECE = 60
-"""Tokens asked of each piece of a long message at least: less says nothing about it. If the pieces
-together are over the cap then, they are condensed in one more call."""
+"""Tokens that the record of a piece may have at least: less says nothing about it. If together they
+are over the cap then, they are condensed in one more call."""
 PROMPT_MARGIN = 100
 """Tokens of a call beside its instructions, transcript and context: tags and closing lines."""
 
@@ -119,13 +119,13 @@ class Writer:
         share = max(LEAST_PIECE, source.max_tokens // len(found))
         texts: list[str] = []
         for index, chunks in enumerate(found, 1):
-            part = replace(
+            piece = replace(
                 source,
                 chunks=chunks,
                 tokens=max(1, source.tokens // len(found)),
                 max_tokens=min(source.max_tokens, share),
             )
-            text = yield from self._verified(number, part, previous, (index, len(found)))
+            text = yield from self._verified(number, piece, previous, (index, len(found)))
             if text is None:
                 return None
             texts.append(text)
@@ -141,7 +141,7 @@ class Writer:
         return (yield from self._in_pieces(number, whole))
 
     def _verified(
-        self, number: int, source: Source, previous: str | None, part: tuple[int, int]
+        self, number: int, source: Source, previous: str | None, place: tuple[int, int]
     ) -> Generator[Effect, object, str | None]:
         """The text of one request, after one repair if asking again may mend its faults."""
         messages = summary_request(
@@ -150,7 +150,7 @@ class Writer:
             previous=previous,
             prompt=self.prompt,
             instructions=redacted_text(self.instructions or "", self.redact) or None,
-            part=part,
+            piece=place,
             task=source.task,
             fullness=source.fullness,
         )

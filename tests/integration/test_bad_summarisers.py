@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from langgraph_compaction.digest.parts import MARGIN
+from langgraph_compaction.digest.dividing import MARGIN
 from langgraph_compaction.digest.prompts import SECTIONS, system_prompt
 from langgraph_compaction.digest.source import Source
 from langgraph_compaction.digest.verifying import Reply

@@ -173,8 +173,8 @@ def test_less_is_asked_for_than_is_allowed(max_tokens: int) -> None:
 
 
 def test_a_piece_of_a_long_message_is_named_as_such() -> None:
-    assert "piece 2 of 3" in body(request(part=(2, 3)))
-    assert "piece" not in body(request(part=(1, 1)))
+    assert "piece 2 of 3" in body(request(piece=(2, 3)))
+    assert "piece" not in body(request(piece=(1, 1)))
 
 
 def test_a_repair_names_what_to_mend_and_shows_the_first_answer() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langgraph_compaction.digest.parts import (
+from langgraph_compaction.digest.dividing import (
     LEAST_ROOM,
     MARGIN,
     context,

@@ -1,7 +1,8 @@
 """Dividing what a summariser has to read so that every call fits its window.
 
-Nothing is dropped to make it fit: a span that is too long becomes several parts, and a message
-that is too long by itself is read in pieces.
+Nothing is dropped to make it fit. A span that is too long is divided into parts, each of which
+becomes one segment. What is too long for one call even so, a single message or the records to
+condense, is read in pieces, one a call.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ MARGIN = 0.9
 """Share of a summariser's window that is planned for: its tokenizer may count differently."""
 CONTEXT_SHARE = 0.25
 """Share of a summariser's window that the digest so far may take as context."""
-ANSWER_SHARE = 4
-"""One part in this many of a summariser's window is kept free for its answer at most."""
+ANSWER_SHARE = 0.25
+"""Share of a summariser's window that is kept free for its answer at most."""
 LEAST_PART = 200
-"""Tokens of a part of a span at least, if the span has as many."""
+"""Tokens of a part at least, if the span has as many: by default its segment may have so
+many, however short it is (``min_segment_tokens``). A digest of less saves nothing."""
 LEAST_ROOM = 200
-"""Tokens of transcript in a call at least, whatever the window."""
+"""Tokens of context and transcript in a call at least, whatever the window: of less, a record would
+be as long as what it is made from. A window that is smaller still is found out by its overflow."""
 CONTINUED = ' continued="yes"'
 """Attribute of a message's or record's tag in every piece of it but the first."""
 
@@ -40,7 +43,7 @@ def room(window: int | None, *, prompt: int, answer: int) -> int | None:
     """
     if window is None:
         return None
-    return max(LEAST_ROOM, int(window * MARGIN) - prompt - min(answer, window // ANSWER_SHARE))
+    return max(LEAST_ROOM, int(window * MARGIN) - prompt - min(answer, int(window * ANSWER_SHARE)))
 
 
 def pack(sizes: Sequence[int], limit: int | None) -> list[slice]:
@@ -63,7 +66,7 @@ def pack(sizes: Sequence[int], limit: int | None) -> list[slice]:
 def without_small(runs: Sequence[slice], sizes: Sequence[int], least: int) -> list[slice]:
     """The runs, those below ``least`` joined to the one after them, or the last to the one before.
 
-    A digest of a few words is longer than they are. The run that results may be over the limit: it
+    The run that results may be over the limit: it
     is read in pieces, then.
     """
     found: list[slice] = []
@@ -134,7 +137,7 @@ def _cut_message(
 
 
 def _cut_body(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
-    """A part of a message in pieces. A word cut in two must not become a tag of ours."""
+    """Text of a message in pieces. A word cut in two must not become a tag of ours."""
     return [escaped(piece) for piece in _cut_text(text, limit, count)]
 
 
