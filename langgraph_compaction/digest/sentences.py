@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import string
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +12,8 @@ from dataclasses import dataclass, field
 _ESCAPE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]{0,500}(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?"
 )
-_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,}).*$", re.MULTILINE)
+# An opening of backquotes has none behind it, a closing has nothing behind it (CommonMark 4.5).
+_FENCE = re.compile(r"^[ \t]*(?P<mark>`{3,}(?=[^`\n]*$)|~{3,})(?P<info>.*)$", re.MULTILINE)
 _INLINE_FENCE = re.compile(r"`{3,}|~{3,}")
 _PROTOCOL = re.compile(
     r"</?(?:\w+:)?(?:tool|function|invoke|parameter|arguments|think|reasoning)[\w=.-]*"
@@ -128,16 +130,42 @@ def without_code(text: str) -> tuple[str, list[str]]:
     """
     if "```" not in text and "~~~" not in text:
         return text, []
-    marks = list(_FENCE.finditer(text))
-    prose, blocks, position = "", [], 0
-    for opening, closing in zip(marks[::2], marks[1::2], strict=False):
-        prose += text[position : opening.start()]
-        block = text[opening.end() : closing.start()].strip()
-        blocks.append(block)
-        if len(block) <= 200 and "\n" not in block and prose.rstrip().endswith((":", "：")):
-            prose = f"{prose.rstrip()} {block}"
-        position = closing.end()
-    return prose + text[position:], blocks
+    prose: list[str] = []
+    blocks: list[str] = []
+    position = 0
+    for opening, closing in _fenced(text):
+        before = text[position : opening.start()]
+        block = text[opening.end() : closing.start()].strip() if closing else ""
+        if closing and block:
+            blocks.append(block)
+        short = 0 < len(block) <= 200 and "\n" not in block
+        if short and before.rstrip().endswith((":", "：")):
+            before = f"{before.rstrip()} {block}"
+        prose.append(before)
+        position = (closing or opening).end()
+    return "".join([*prose, text[position:]]), blocks
+
+
+def _fenced(text: str) -> Iterator[tuple[re.Match[str], re.Match[str] | None]]:
+    """The opening of each fenced block and its closing; None where it is never closed."""
+    unclosed = {"`": math.inf, "~": math.inf}  # marks of such a length and more have no closing
+    position = 0
+    while opening := _FENCE.search(text, position):
+        mark = opening["mark"]
+        closing = None
+        if len(mark) < unclosed[mark[0]]:
+            closing = next(
+                (
+                    one
+                    for one in _FENCE.finditer(text, opening.end())
+                    if one["mark"].startswith(mark) and not one["info"].strip()
+                ),
+                None,
+            )
+        if closing is None:
+            unclosed[mark[0]] = min(len(mark), unclosed[mark[0]])
+        yield opening, closing
+        position = (closing or opening).end()
 
 
 def without_examples(text: str) -> str:

@@ -225,3 +225,17 @@ def test_a_megabyte_of_anything_is_read_in_a_moment(name: str) -> None:
     for _ in mentions(HOSTILE[name], said=True):
         pass
     assert time.process_time() - started < 3, name
+
+
+@pytest.mark.parametrize(
+    "unit", ["超时是45秒，", "時間は45秒、", "x=1,", '"a":1,', "```a\n", "/a/b/c ", "#1 "]
+)
+def test_a_line_takes_time_with_its_length_alone(unit: str) -> None:
+    def seconds(times: int) -> float:
+        started = time.process_time()
+        list(mentions(unit * times, said=True))
+        return time.process_time() - started
+
+    seconds(10)
+    # Eight times the length: 64 times, if it grew with its square.
+    assert seconds(8_000) < 25 * max(seconds(1_000), 0.002)

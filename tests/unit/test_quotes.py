@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langgraph_compaction.digest.facts.completing import facts_of
 from langgraph_compaction.digest.facts.quotes import (
     BINDING_SHARE,
+    MESSAGE_CHARS,
     QUOTE_SHARE,
     SENTENCE_CHARS,
     WISHES_SHARE,
@@ -194,3 +195,41 @@ def test_a_megabyte_of_anything_is_read_in_a_moment(unit: str) -> None:
 def test_ranks_of_one_kind_grow_with_the_order() -> None:
     found = ranked([f"Never use port {port}." for port in range(30)])
     assert all(one.rank < other.rank for one, other in pairwise(found))
+
+
+@pytest.mark.parametrize("filler", ["{} is a line of the document.\n", "{} words of it "])
+def test_a_directive_in_the_middle_of_a_long_document_is_quoted(filler: str) -> None:
+    half = "".join(filler.format(number) for number in range(20_000))
+    order = "Never write to the production database."
+    text = f"{half}\n{order}\n{half}"
+    found = user_sentences([HumanMessage(text)])
+    assert found.count(order) == 1
+    assert len("".join(found)) <= 2 * MESSAGE_CHARS
+
+
+def test_a_document_of_directives_is_read_up_to_a_limit() -> None:
+    text = "You must never do it.\n" * 100_000
+    assert len("".join(user_sentences([HumanMessage(text)]))) <= 2 * MESSAGE_CHARS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```see this``` first.\nNever touch the database.\n```and that```",
+        "```\nreturn only[x]\n```\nNever touch the database.\n```\nmust = 1\n```",
+        "````\n```\nreturn only[x]\n````\nNever touch the database.",
+        "~~~ a ```b\nx must be 1\n~~~\nNever touch the database.",
+        "```python\nreturn only[x]\n``` opens none\nmust = 1\n```\nNever touch the database.",
+        "```python\nNever touch the database.",
+    ],
+)
+def test_fences_are_read_as_markdown_has_them(text: str) -> None:
+    found = user_sentences([HumanMessage(text)])
+    assert "Never touch the database." in found
+    assert not any("only[x]" in one or "must" in one for one in found)
+
+
+def test_markers_of_media_are_no_words_of_the_user() -> None:
+    image = {"type": "image", "base64": "aGk=" * 90, "mime_type": "image/png"}
+    message = HumanMessage([{"type": "text", "text": "Never crop it."}, image, {"type": "x_block"}])
+    assert user_sentences([message]) == ["Never crop it."]

@@ -11,7 +11,7 @@ forms takes ten times as long over running text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from langgraph_compaction.digest.facts.linking import (
@@ -167,7 +167,7 @@ def _within(word: str, names: list[str], of: str, before: str) -> list[Mention]:
     found: list[Mention] = []
     values = values_within(word)
     start = 0
-    for place, name in sorted((word.find(name), name) for name in names):
+    for place, name in _places(word, names):
         lead = word[start : max(start, place)]
         start = max(start, place + len(name))
         if is_unspaced(lead) and (not _tells(name) or name in values or binds(lead)):
@@ -175,6 +175,17 @@ def _within(word: str, names: list[str], of: str, before: str) -> list[Mention]:
         found.append(Mention(name, of, _tells(name)))
         before, of = of or before, ""
     return found
+
+
+def _places(word: str, names: Sequence[str]) -> list[tuple[int, str]]:
+    """Where each name stands in a word, in order; one that stands there twice, twice."""
+    found: list[tuple[int, str]] = []
+    searched: dict[str, int] = {}
+    for name in names:
+        at = max(0, word.find(name, searched.get(name, 0)))
+        searched[name] = at + len(name)
+        found.append((at, name))
+    return sorted(found)
 
 
 def _tells(name: str) -> bool:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from langgraph_compaction.digest import cues
-from langgraph_compaction.digest.rendering import message_text
+from langgraph_compaction.digest.rendering import spoken_text
 from langgraph_compaction.digest.sentences import (
     Sentence,
-    sampled,
     sentences,
     without_code,
     without_examples,
@@ -20,7 +19,8 @@ from langgraph_compaction.digest.sentences import (
 SENTENCE_CHARS = 400
 """Characters of one quote; a longer sentence is cut between clauses."""
 MESSAGE_CHARS = 40_000
-"""Characters read of one message, half from its head and half from its tail."""
+"""Characters read of the prose of one message, half from its head and half from its tail; of what
+stands between as many, of lines with a directive alone."""
 CODE_SHARE = 0.1
 """Marks of code among the characters of a directive that is no full sentence ("Only tests!"), at
 most: more of them are code that happens to have such a word (``return only[x]``)."""
@@ -55,13 +55,32 @@ def user_sentences(messages: Sequence[BaseMessage]) -> list[str]:
     found: list[str] = []
     for message in messages:
         if isinstance(message, HumanMessage):
-            prose, _ = without_code(without_examples(sampled(message_text(message), MESSAGE_CHARS)))
-            found += [
-                part
-                for part in sentences(prose, SENTENCE_CHARS, wrapped=True)
-                if _says_something(Sentence.of(part))
-            ]
+            prose, _ = without_code(without_examples(spoken_text(message)))
+            for text, wanted in _read(prose):
+                split = sentences(text, SENTENCE_CHARS, wrapped=True)
+                found += [part for part in split if wanted(Sentence.of(part))]
     return found
+
+
+def _read(prose: str) -> list[tuple[str, Callable[[Sentence], bool]]]:
+    """What is read of a message's prose, in order, and which sentences of it count.
+
+    A directive in the middle of a document that somebody pasted binds as well as one at its end.
+    """
+    if len(prose) <= MESSAGE_CHARS:
+        return [(prose, _says_something)]
+    head = prose[: MESSAGE_CHARS // 2].rpartition("\n")[0] or prose[: MESSAGE_CHARS // 2]
+    tail = prose[-MESSAGE_CHARS // 2 :]
+    binding: list[str] = []
+    left = MESSAGE_CHARS
+    for line in prose[len(head) : -MESSAGE_CHARS // 2].splitlines():
+        if cues.FIRM(Sentence.of(line)):
+            binding.append(line[:left])
+            left -= len(line)
+            if left <= 0:
+                break
+    middle = "\n\n".join(binding)
+    return [(head, _says_something), (middle, _directs), (tail, _says_something)]
 
 
 def ranked(texts: Sequence[str]) -> list[Quote]:
@@ -76,6 +95,10 @@ def ranked(texts: Sequence[str]) -> list[Quote]:
         share = BINDING_SHARE if binds else WISHES_SHARE if wishes else QUOTE_SHARE
         quotes.append(Quote(text, share, weight + order / total))
     return quotes
+
+
+def _directs(part: Sentence) -> bool:
+    return cues.FIRM(part) and _says_something(part)
 
 
 def _says_something(part: Sentence) -> bool:
