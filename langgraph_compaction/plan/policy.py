@@ -12,12 +12,17 @@ from langgraph_compaction.plan.triggers import Clause
 from langgraph_compaction.record import LEAST_SEGMENT_TOKENS, Render
 
 FREE_SHARE = 0.3
-"""Share of the free part of the digest's budget that a new segment may take."""
-MOST_SEGMENTS = 8
-"""A new segment may always take one part in this many of the budget. With fewer and larger ones old
-spans fade sooner, with more and smaller ones the newest span is told too briefly: in the survival
-benchmark references outlast ten rounds with 6 as with 10, and 8 recalls most of real transcripts.
-"""
+"""Share of what the segments before it leave of the digest's budget that a new segment may take.
+
+Two folds may fill half of the budget, and the fourth is down to `LEAST_SHARE`. Tried instead was a
+fixed share of the whole: with a fifth the digest is full after five folds, and every later fold
+has to condense; with a tenth the spans of a short thread are told too briefly."""
+LEAST_SHARE = 0.125
+"""Share of the digest's budget that a new segment may always take, however little the others leave.
+
+Tried out with a sixth, an eighth and a tenth in ``tests.benchmarks.survival``. As many references
+outlast ten folds with a sixth as with a tenth. Of those that real transcripts come back to, the
+digest still has most with an eighth."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,18 +104,21 @@ class Policy:
         return self.overhead + round(counted * self.slope + self.beyond * share)
 
     def segment_cap(self, source_tokens: int, standing: int = 0) -> int:
-        """Tokens that a segment may have.
+        """Tokens that a segment may have at most.
 
-        It follows its source, and takes no more than a part of what is left of the digest's
-        budget: a thread that is folded twice may be told in full, and in one that goes on for
-        thousands of steps there is room for all its spans.
+        So many as its source calls for (``segment_share`` of it, between ``min_segment`` and
+        ``max_segment``), but only a share of what is left of the digest's budget: `FREE_SHARE`, or
+        `LEAST_SHARE` of the whole if that is more. A thread that is folded twice may be told in
+        full, and one of thousands of steps has room for all its spans. The smallest window leaves
+        `LEAST_SEGMENT_TOKENS` still; but a segment is always shorter than its source.
 
         Args:
             source_tokens: tokens of what it replaces.
             standing: tokens of the segments before it; 0 gives the most that it may ever have.
         """
-        cap = min(max(self.min_segment, int(source_tokens * self.segment_share)), self.max_segment)
-        free = self.max_digest - standing
-        share = max(int(free * FREE_SHARE), self.max_digest // MOST_SEGMENTS)
-        cap = max(LEAST_SEGMENT_TOKENS, min(cap, share))
+        wanted = max(self.min_segment, int(source_tokens * self.segment_share))
+        left = max(
+            int((self.max_digest - standing) * FREE_SHARE), int(self.max_digest * LEAST_SHARE)
+        )
+        cap = max(LEAST_SEGMENT_TOKENS, min(wanted, self.max_segment, left))
         return max(1, min(cap, source_tokens - 1))
