@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from langgraph_compaction.digest.prompts import EXPECTED_SECTIONS
 from langgraph_compaction.digest.verifying import Verdict, cleaned
 from tests.unit.bad_answers import BAD, ECHO, GOOD, PROSE, SAID, SOURCE, Bad, verdict, written_in
 
@@ -173,6 +174,23 @@ def test_all_that_can_be_mended_is_asked_for_at_once() -> None:
     assert "in English" in language
     assert "in German" in language
     assert f"has {found.tokens} tokens, and at most 40 are allowed" in size
+
+
+def test_a_long_text_without_headings_is_asked_for_both() -> None:
+    size = len(PROSE) // 4
+    found = verdict(PROSE, sections=True, max_tokens=size - 1)
+    assert (found.problem, found.missing) == (
+        f"over its cap ({size} of {size - 1} tokens)",
+        EXPECTED_SECTIONS,
+    )
+    lacks, shorter = found.repair
+    assert "## Goal, ## State now, ## Next step" in lacks
+    assert f"at most {size - 1} are allowed" in shorter
+    # A text of the right length is no record, one of many times it no overshoot.
+    assert verdict(PROSE, sections=True, max_tokens=size).repair == ()
+    assert verdict(PROSE, sections=True, max_tokens=size // 3 - 1).repair == ()
+    extracts = verdict(PROSE, sections=True, max_tokens=size - 1, verbatim=True)
+    assert (extracts.problem, extracts.repair) == (found.problem, ())
 
 
 def test_what_no_second_answer_would_mend_is_not_asked_for() -> None:

@@ -6,7 +6,7 @@ replaces everything the agent knew. So every candidate is checked; a rejected on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from langgraph_compaction.digest.headings import sections_in
 from langgraph_compaction.digest.prompts import EXPECTED_SECTIONS
@@ -59,6 +59,11 @@ def verify(
 ) -> Verdict:
     """Check a reply against everything a digest must not be.
 
+    The first fault that is found counts. Those that a second answer would hardly mend come first;
+    of the others, all that is to be mended is asked for at once. A text without any heading is no
+    record but an answer to the conversation, and is not worth a second call, unless it is so long
+    that it may well be one: then sections and length are asked for together.
+
     Args:
         reply: what the summariser returned.
         source: the rendered messages (or segments) it was made from.
@@ -78,8 +83,6 @@ def verify(
     text = cleaned(reply.text)
     tokens = count(text)
     found = sections_in(text) if sections else set()
-    missing = tuple(name for name in EXPECTED_SECTIONS if name not in found)
-    missing = () if reply.verbatim or not sections else missing
     over = _over_cap(tokens, max_tokens)
     problem = (
         _outer_fault(reply, text)
@@ -87,16 +90,17 @@ def verify(
         or (None if reply.verbatim else _repetition(text, source, previous, prompt))
         or _inflated(tokens, source_tokens)
         or (over if tokens > max_tokens * REPAIRABLE_SIZE else None)
+        or (_without_sections(found) if sections and not over else None)
     )
-    if problem is None and sections and not found:
-        problem = over or "none of the sections that were asked for"
     if problem is not None:
         return Verdict(text, problem, tokens=tokens, max_tokens=max_tokens)
-    language = None if reply.verbatim else mismatch(text, conversation)
-    if language is not None:
-        problem = f"wrong language ({language.found}, not {language.expected})"
-    asks = () if reply.verbatim else _asks(missing, language, over, tokens, max_tokens)
-    return Verdict(text, over or problem, missing, asks, tokens, max_tokens)
+    if reply.verbatim:
+        return Verdict(text, over, tokens=tokens, max_tokens=max_tokens)
+    missing = tuple(name for name in EXPECTED_SECTIONS if sections and name not in found)
+    language = mismatch(text, conversation)
+    problem = over or (language and f"wrong language ({language.found}, not {language.expected})")
+    asks = _asks(missing, language, over, tokens, max_tokens)
+    return Verdict(text, problem, missing, asks, tokens, max_tokens)
 
 
 def _outer_fault(reply: Reply, text: str) -> str | None:
@@ -132,6 +136,10 @@ def _inflated(tokens: int, source_tokens: int) -> str | None:
 
 def _over_cap(tokens: int, max_tokens: int) -> str | None:
     return f"over its cap ({tokens} of {max_tokens} tokens)" if tokens > max_tokens else None
+
+
+def _without_sections(found: Collection[str]) -> str | None:
+    return None if found else "none of the sections that were asked for"
 
 
 def _asks(

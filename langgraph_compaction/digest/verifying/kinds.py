@@ -31,14 +31,13 @@ _ASKS_BACK = (
     r"請提供|请提供"
 )
 _POLITELY = r"\A\W{0,10}(?:(?:sure|of course|certainly|okay|ok|hello|hi)\W{1,3}(?:there\W{1,3})?)?"
-_REFUSAL = re.compile(f"{_POLITELY}(?:{_NOT_ABLE}|{_ASKS_BACK})", re.IGNORECASE)
-_REFUSAL_BELOW = re.compile(rf"\A\W{{0,10}}(?:{_NOT_ABLE})", re.IGNORECASE)
+_REFUSAL = re.compile(f"{_POLITELY}(?:(?P<not_able>{_NOT_ABLE})|{_ASKS_BACK})", re.IGNORECASE)
 _PAGE = re.compile(r"\A\s*(?:<!doctype\s+html|<html\b|<head>|<body\b|<\?xml\b)", re.IGNORECASE)
 # What servers, gateways and clients say, at the beginning of the text.
 _ERROR = re.compile(
     r"\A[\W_]{0,6}(?:"
     r"(?:(?:api|http|server|network|connection|provider|model|client|fatal|unexpected|internal"
-    r"|server|openai|anthropic) ){0,3}(?:error|exception)\s?:"
+    r"|openai|anthropic) ){0,3}(?:error|exception)\s?:"
     r"|(?:[a-z_]\w{0,40}\.){0,5}\w{1,40}(?:Error|Exception)\s?[:(]"
     r"|error (?:code|while|calling|generating|during|occurred)\b|traceback \(most recent"
     r"|(?:http(?:/\d(?:\.\d)?)?|error|status(?: code)?:?)\s[45]\d\d\b"
@@ -75,7 +74,8 @@ def _refuses(text: str) -> bool:
     # Below a heading, too; but there, a question back may be the user's own words.
     lines = body(text)
     said = " ".join(lines) if sum(map(len, lines)) <= LONGEST_ERROR else ""
-    return _REFUSAL_BELOW.match(said) is not None
+    found = _REFUSAL.match(said)
+    return found is not None and found["not_able"] is not None
 
 
 def _error(text: str) -> str | None:
