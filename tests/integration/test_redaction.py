@@ -25,6 +25,7 @@ from langgraph_compaction import (
     model_view,
     request_compaction,
 )
+from langgraph_compaction.digest.segments import parts_of
 from langgraph_compaction.middleware import CompactionMiddleware
 from tests.integration.doubles import ScriptedModel
 
@@ -360,3 +361,24 @@ def test_a_hook_is_checked_at_construction() -> None:
     for make in (CompactionNode, CompactionMiddleware):
         with pytest.raises(ConfigurationError, match="redact: 'x' has to be a plain function"):
             make(ExtractiveSummarizer(), context_window=9_000, redact=wrong)
+
+
+def test_a_hook_that_lengthens_or_takes_whole_lines_breaks_neither_label_nor_cap() -> None:
+    def greedy(text: str) -> str:
+        # Whatever matches to the end of the text, as with ".*" and DOTALL; and much longer.
+        marker = "[taken out: " + " ".join(f"part{n}" for n in range(30)) + "]"
+        return re.sub(r"(?s)token=.*", marker, text).replace("w3 ", "x\ny ")
+
+    seen = Recorder(lambda _: f"{DIGEST}\n- The call has token=abc in it.\n- See /srv/a.yaml.")
+    odd = [
+        HumanMessage("Never print token=abc to the log, please.", id="o1"),
+        *called(7, {"token": "token=abc"}, "port: 9090 token=abc"),
+    ]
+    for most in (200, 250, 400):
+        state = visited(node(seen, greedy, max_segment_tokens=most), state_of(around(odd)))
+        [segment] = state["compaction"]["segments"]
+        parts = parts_of(segment)
+        assert not any(label in parts.body for label in ("word for word", "exactly as written"))
+        assert "port: 9090" in (*parts.mentioned, *parts.printed)
+        assert "token=" not in json.dumps(state["compaction"])
+        assert segment["tokens"] <= most + 30  # its heading comes beside the cap

@@ -212,6 +212,8 @@ def test_a_line_that_only_repeats_a_quote_is_left_out() -> None:
     for line in (quote, f"- {quote}", f"- User: {quote}", f"  - {quote}"):
         text = facts(SPAN).completed(f"## Constraints and preferences\n{line}\n## Done\n- Set.")
         assert text.count(quote) == 1
+        assert "## Constraints" not in text  # nothing else stood below it
+        assert text.startswith("## Done\n- Set.")
 
 
 def test_an_echo_of_labels_adds_nothing() -> None:

@@ -25,7 +25,7 @@ from langgraph_compaction.digest.facts.mentioned import Mentioned
 from langgraph_compaction.digest.facts.mentions import BETWEEN
 from langgraph_compaction.digest.facts.quotes import Quote, ranked, user_sentences
 from langgraph_compaction.digest.facts.sourcing import unsourced
-from langgraph_compaction.digest.headings import sections_in
+from langgraph_compaction.digest.headings import sections_in, without_empty
 from langgraph_compaction.digest.rendering import message_text
 from langgraph_compaction.record import LEAST_SEGMENT_TOKENS
 
@@ -198,6 +198,8 @@ def _fitting(quotes: Sequence[Quote], cap: int, count: Callable[[str], int]) -> 
 
 
 def _without(text: str, quotes: Sequence[str]) -> str:
-    """The text without lines that only repeat a quote."""
+    """The text without lines that only repeat a quote, and without headings of nothing else."""
     repeated = {f"{mark}{quote}" for quote in quotes for mark in ("", "- ", "- User: ")}
-    return "\n".join(row for row in text.splitlines() if row.strip() not in repeated)
+    rows = text.splitlines()
+    kept = [row for row in rows if row.strip() not in repeated]
+    return text if len(kept) == len(rows) else without_empty("\n".join(kept))

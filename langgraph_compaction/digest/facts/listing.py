@@ -10,6 +10,7 @@ from langgraph_compaction.digest.facts.layout import MENTIONS, PRINTED, Parts
 from langgraph_compaction.digest.facts.matching import last_place
 from langgraph_compaction.digest.facts.mentioned import Entry, Mentioned
 from langgraph_compaction.digest.facts.mentions import BETWEEN, OF, Mention, mentions
+from langgraph_compaction.digest.headings import without_empty
 from langgraph_compaction.digest.sentences import Sentence
 
 PRINTED_SHARE = 0.1
@@ -152,7 +153,9 @@ class Listing:
                 return True
             return not {one.name for one in mentions(row, said=True)} <= names
 
-        body = "\n".join(filter(fine, parts.body.splitlines()))
+        rows = parts.body.splitlines()
+        kept = list(filter(fine, rows))
+        body = parts.body if len(kept) == len(rows) else without_empty("\n".join(kept))
         return replace(parts, body=body, quotes=list(filter(fine, parts.quotes)))
 
     def _with_newest(self, entry: Entry, chosen: Mapping[str, Entry]) -> dict[str, Entry]:
