@@ -29,12 +29,12 @@ FENCE = "transcript"
 DIGEST_FENCE = "earlier_digest"
 """Name of the tag around the digest so far, which is context only."""
 DRAFT_FENCE = "draft"
-"""Name of the tag around a first answer that lacks sections."""
-
+"""Name of the tag around a first answer that is to be mended."""
 RECORD = "record"
 """Name of the tag around an earlier record that is to be replaced."""
-
 FENCES = (FENCE, DIGEST_FENCE, DRAFT_FENCE, RECORD, "message", "call", "result")
+"""Names of all tags in a prompt. In what stands between them they are defused (`escaped`), so that
+no text can close its own; off an answer that copies them they are taken (`verifying.cleaned`)."""
 
 RESULT_CHARS = 2_000
 """Characters of a tool result that the summariser sees before the middle is left out."""

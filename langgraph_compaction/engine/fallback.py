@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from langgraph_compaction.digest.extractive import ExtractiveSummarizer
 from langgraph_compaction.digest.source import Source
 from langgraph_compaction.plan.fitting import Counter
@@ -18,11 +16,10 @@ def extracts(source: Source, count: Counter) -> tuple[str, str] | None:
     """Extracts and their writer's name; None where there is no room even for those."""
     if source.extract_tokens < LEAST_SEGMENT_TOKENS:
         return None
-    limits: dict[str, Any] = {
-        "max_tokens": source.extract_tokens,
-        "count": count.text,
-    }
     try:
-        return FALLBACK.write(source.texts, source.span, **limits), FALLBACK_NAME
+        text = FALLBACK.write(
+            source.texts, source.span, max_tokens=source.extract_tokens, count=count.text
+        )
     except Exception:  # noqa: BLE001  # the last means must not be what ends a run
         return None
+    return text, FALLBACK_NAME

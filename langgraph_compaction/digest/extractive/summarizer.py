@@ -47,6 +47,35 @@ class ExtractiveSummarizer:
                     f"give at least {least} characters."
                 )
 
+    def write(
+        self,
+        texts: Sequence[str],
+        messages: Sequence[BaseMessage],
+        *,
+        max_tokens: int,
+        count: Callable[[str], int],
+    ) -> str:
+        """One digest of earlier digests, of messages that came after them, or of both.
+
+        Args:
+            texts: digests, oldest first; none: the messages alone, as by `summarize`.
+            messages: the span after them, oldest first; none: the digests alone, as by `condense`.
+            max_tokens: tokens that the digest may have, at least 40.
+            count: tokens of a text.
+
+        Returns:
+            Markdown with the sections of the built-in prompt, never above ``max_tokens``; "" for
+            nothing at all.
+
+        Raises:
+            ConfigurationError: ``max_tokens`` is too small for the shortest digest.
+        """
+        fresh = self.summarize(messages, max_tokens=max_tokens, count=count)
+        if not texts:
+            return fresh
+        every = [*texts, fresh] if fresh else texts
+        return self.condense(every, max_tokens=max_tokens, count=count)
+
     def summarize(
         self, messages: Sequence[BaseMessage], *, max_tokens: int, count: Callable[[str], int]
     ) -> str:
@@ -58,15 +87,14 @@ class ExtractiveSummarizer:
         Args:
             messages: the span, oldest first; never changed. System messages are left out: they
                 stay in the view word for word.
-            max_tokens: tokens that the digest may have, at least 40.
-            count: tokens of a text.
+            max_tokens: as for `write`.
+            count: as for `write`.
 
         Returns:
-            Markdown with the sections of the built-in prompt, never above ``max_tokens``; "" for
-            no messages.
+            The digest; "" for no messages.
 
         Raises:
-            ConfigurationError: ``max_tokens`` is too small for the shortest digest.
+            ConfigurationError: as for `write`.
         """
         if not messages:
             return ""
@@ -85,45 +113,15 @@ class ExtractiveSummarizer:
         Args:
             texts: digests, oldest first, with the sections of the built-in prompt, written by a
                 model or by this class. What stands under other headings counts as findings.
-            max_tokens: tokens that the result may have, at least 40.
-            count: tokens of a text.
+            max_tokens: as for `write`.
+            count: as for `write`.
 
         Returns:
-            Markdown with the sections of the built-in prompt, never above ``max_tokens``; "" for
-            no texts.
+            The digest; "" for no texts.
 
         Raises:
-            ConfigurationError: ``max_tokens`` is too small for the shortest digest.
+            ConfigurationError: as for `write`.
         """
         if not texts:
             return ""
         return fill(merged(texts, self.max_sentence_chars), max_tokens, count)
-
-    def write(
-        self,
-        texts: Sequence[str],
-        messages: Sequence[BaseMessage],
-        *,
-        max_tokens: int,
-        count: Callable[[str], int],
-    ) -> str:
-        """One digest of earlier digests, of messages that came after them, or of both.
-
-        Args:
-            texts: digests, oldest first, as for `condense`; none: the messages alone.
-            messages: the span after them, oldest first, as for `summarize`; none: ``texts`` alone.
-            max_tokens: tokens that the digest may have, at least 40.
-            count: tokens of a text.
-
-        Returns:
-            Markdown with the sections of the built-in prompt, never above ``max_tokens``; "" for
-            nothing at all.
-
-        Raises:
-            ConfigurationError: ``max_tokens`` is too small for the shortest digest.
-        """
-        fresh = self.summarize(messages, max_tokens=max_tokens, count=count)
-        if not texts:
-            return fresh
-        every = [*texts, fresh] if fresh else texts
-        return self.condense(every, max_tokens=max_tokens, count=count)

@@ -1,7 +1,8 @@
 """Whether a digest is in another language than the conversation, by its script and frequent words.
 
-An agent goes on in the language of its digest, so one that switches to English switches the whole
-conversation. It speaks up on clear evidence only: a mixed, short or unknown text is no fault.
+An agent goes on in the language of its digest, so a digest that switches to English switches the
+whole conversation. But a good digest that is refused costs a call. So only clear evidence counts:
+a short or mixed text is no fault, nor is one in a language of Latin script that is not known here.
 """
 
 from __future__ import annotations
