@@ -116,7 +116,7 @@ class Levels:
             try:
                 below.changed({key: value})
                 if callable(value):
-                    problems.append(f"{key}: a function belongs into code, not here.")
+                    problems.append(f"{key}: a function belongs in code, not here.")
                 else:
                     sound[key] = value
             except Exception as error:  # noqa: BLE001  # values of anybody's may do anything

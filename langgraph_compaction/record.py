@@ -54,7 +54,7 @@ class DigestSegment(TypedDict):
     tokens: int
     """Tokens of ``text``."""
     source_tokens: int
-    """Tokens of what ``text`` replaced."""
+    """Tokens of the messages that ``text`` stands for."""
     model: str
     """Who wrote it: the tier's name, or "extractive" for the model-free fallback."""
     quoted: NotRequired[bool]

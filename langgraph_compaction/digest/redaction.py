@@ -77,7 +77,7 @@ def redacted_text(text: str, redact: Redact | None) -> str:
     return found
 
 
-_REMEDY = "Nothing more is sent or stored by this visit; repair the function passed as redact=."
+_REMEDY = "Nothing of this fold is sent on or stored; repair the function passed as redact=."
 
 
 def _place(trace: TracebackType | None) -> str:

@@ -186,7 +186,7 @@ def _failure(
     return {
         "type": "compaction.failed",
         **facts,
-        "reason": f"{facts['reason']}; {rest}",
+        "reason": f"{facts['reason'].removesuffix('.')}; {rest}",
         "failures": list(tally.failures),
         "candidates": list(tally.candidates),
         "in_a_row": failures_in_a_row(visit.record) + 1,
