@@ -22,8 +22,9 @@ from langgraph_compaction import (
     model_view,
 )
 from langgraph_compaction.state import merge_messages
+from tests.support import folding
+from tests.support.folding import State, chat, state_of
 
-State = dict[str, Any]
 _SERIAL = count()
 
 
@@ -36,23 +37,7 @@ def accepted(messages: list[BaseMessage]) -> str:
 
 
 def node(model: Any = accepted, **values: Any) -> CompactionNode:
-    settings: dict[str, Any] = {
-        "context_window": 60_000,
-        "trigger": ("tokens", 600),
-        "token_counter": "estimate",
-        "min_fold_tokens": 0,
-        "min_fold_share": 0.0,
-        "keep": ("messages", 2),
-    }
-    return CompactionNode(model, **(settings | values))
-
-
-def chat(length: int, *, start: int = 0, words: int = 40) -> list[BaseMessage]:
-    kinds = (HumanMessage, AIMessage)
-    return [
-        kinds[n % 2](f"message {n} " + f"w{n} " * words, id=f"m{n}")
-        for n in range(start, start + length)
-    ]
+    return folding.node(model, **values)
 
 
 def step(n: int, words: int = 150) -> list[BaseMessage]:
@@ -61,10 +46,6 @@ def step(n: int, words: int = 150) -> list[BaseMessage]:
         AIMessage("", id=f"a{n}", tool_calls=[call]),
         ToolMessage(f"result {n} " + f"r{n} " * words, tool_call_id=f"c{n}", id=f"t{n}"),
     ]
-
-
-def state_of(messages: Sequence[BaseMessage]) -> State:
-    return {"messages": list(messages), "compaction": {}}
 
 
 def more(state: State, messages: Sequence[BaseMessage]) -> State:

@@ -6,7 +6,7 @@ What a model writes is its own affair; what a segment must not lose is computed.
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -24,36 +24,20 @@ from langgraph_compaction import (
 )
 from langgraph_compaction.digest.segments import parts_of
 from tests.benchmarks.survival.counting import tokens
+from tests.support import folding
+from tests.support.folding import DIGEST, Recorder, State
 
-BARE = "## Goal\nGo on.\n## State now\nUnder way.\n## Next step\nThe next part."
 MODES = ("chain", "rolling")
-State = dict[str, Any]
-Summariser = Callable[[list[BaseMessage]], str]
-
-
-class Recorder:
-    """A summariser that keeps its prompts."""
-
-    def __init__(self, answer: Summariser = lambda _: BARE) -> None:
-        self.prompts: list[str] = []
-        self.answer = answer
-
-    def __call__(self, messages: list[BaseMessage]) -> str:
-        self.prompts.append("\n".join(str(message.content) for message in messages))
-        return self.answer(messages)
 
 
 def node(model: Any, **values: Any) -> CompactionNode:
     settings: dict[str, Any] = {
         "context_window": 20_000,
         "trigger": ("tokens", 2_000),
-        "keep": ("messages", 2),
         "max_digest_tokens": 1_200,
-        "min_fold_tokens": 0,
-        "min_fold_share": 0.0,
         "token_counter": tokens,
     }
-    return CompactionNode(model, **(settings | values))
+    return folding.node(model, **(settings | values))
 
 
 def turns(start: int, number: int, said: Sequence[str] = ()) -> list[BaseMessage]:
@@ -129,7 +113,7 @@ def test_a_new_segment_leaves_the_bytes_before_it_as_they_are() -> None:
 
 
 def test_a_rolling_summariser_reads_the_record_so_far_and_only_new_messages() -> None:
-    recorder = Recorder(lambda _: f"{BARE}\n## Findings\nRound {len(recorder.prompts)} is done.")
+    recorder = Recorder(lambda _: f"{DIGEST}\n## Findings\nRound {len(recorder.prompts)} is done.")
     state = grown(node(recorder, digest="rolling"), opened(), 3)
     assert len(recorder.prompts) == 3
     assert "<record>" not in recorder.prompts[0]
@@ -148,7 +132,7 @@ def test_a_rolling_summariser_may_keep_the_record_as_it_is() -> None:
     kept = "- The ledger is kept in /srv/ledger.db, and nobody but the keeper may touch it at all."
 
     def keeps(_: list[BaseMessage]) -> str:
-        return f"{BARE}\n## Findings\n{kept}\n{kept.replace('ledger', 'index')}"
+        return f"{DIGEST}\n## Findings\n{kept}\n{kept.replace('ledger', 'index')}"
 
     events: list[dict[str, Any]] = []
     grown(node(keeps, digest="rolling", hook=events.append), opened(), 4)
@@ -245,8 +229,8 @@ def test_what_the_text_has_is_not_listed() -> None:
 @pytest.mark.parametrize("heading", ["Decisions", "Commitments and open items"])
 def test_a_decision_outlasts_texts_that_forget_it(mode: str, heading: str) -> None:
     promise = "I put the retries into the crimson dagger queue, since the writers block each other."
-    answers = iter([f"{BARE}\n## {heading}\n- {promise}"])
-    compact = node(lambda _: next(answers, BARE), digest=mode, max_digest_tokens=1_000)
+    answers = iter([f"{DIGEST}\n## {heading}\n- {promise}"])
+    compact = node(lambda _: next(answers, DIGEST), digest=mode, max_digest_tokens=1_000)
     state = grown(compact, visited(compact, opened()), 20)
     assert promise in digest(state)
 
@@ -309,7 +293,7 @@ def test_what_is_restored_is_visible_and_may_be_folded_anew(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_forget_leaves_nothing_of_it_in_the_record(mode: str) -> None:
-    compact = node(Recorder(lambda _: f"{BARE}\nThe word is swordfish."), digest=mode)
+    compact = node(Recorder(lambda _: f"{DIGEST}\nThe word is swordfish."), digest=mode)
     state = grown(compact, opened("Never tell the code 7719-alpha to anyone."), 3)
     assert "swordfish" in str(state["compaction"])
     assert "7719-alpha" in str(state["compaction"])

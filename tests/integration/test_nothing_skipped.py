@@ -13,6 +13,7 @@ from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from langgraph_compaction import CompactionNode, ModelTier, merge_compaction
+from tests.support import folding
 
 CLAMP = 2_000
 PLANTED = re.compile(r"\bq\d+z\b")
@@ -99,10 +100,9 @@ def thread(odd: Sequence[BaseMessage]) -> list[BaseMessage]:
 def node(model: Any, **values: Any) -> CompactionNode:
     settings: dict[str, Any] = {
         "context_window": 400_000, "trigger": ("tokens", 2_000), "keep": ("messages", 3),
-        "min_fold_tokens": 0, "min_fold_share": 0.0, "token_counter": "estimate",
         "result_chars": CLAMP,
     }  # fmt: skip
-    return CompactionNode(model, **(settings | values))
+    return folding.node(model, **(settings | values))
 
 
 def planted(messages: Sequence[BaseMessage]) -> set[str]:

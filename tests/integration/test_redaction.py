@@ -28,54 +28,21 @@ from langgraph_compaction import (
 from langgraph_compaction.digest.segments import parts_of
 from langgraph_compaction.middleware import CompactionMiddleware
 from tests.integration.doubles import ScriptedModel
+from tests.support import folding
+from tests.support.folding import DIGEST, Recorder, State, chat, state_of
 
 SECRET = "sk-live-4f9a8b7c6d5e"
 HIDDEN = "[key]"
 TRACE = re.compile("sk-|live-4|4f9a|8b7c|6d5e")
 """Half a secret is one, too."""
 
-DIGEST = "## Goal\nDo as the user said.\n## State now\nUnder way.\n## Next step\nGo on with it."
-State = dict[str, Any]
-
 
 def hide(text: str) -> str:
     return text.replace(SECRET, HIDDEN)
 
 
-class Recorder:
-    """A summariser that keeps its prompts and gives the answers of a function."""
-
-    def __init__(self, answer: Callable[[list[BaseMessage]], str] = lambda _: DIGEST) -> None:
-        self.prompts: list[str] = []
-        self.answer = answer
-
-    def __call__(self, messages: list[BaseMessage]) -> str:
-        self.prompts.append("\n".join(str(message.content) for message in messages))
-        return self.answer(messages)
-
-    @property
-    def read(self) -> str:
-        return "\n".join(self.prompts)
-
-
 def node(model: Any, redact: Any = hide, **values: Any) -> CompactionNode:
-    settings: dict[str, Any] = {
-        "context_window": 60_000,
-        "trigger": ("tokens", 600),
-        "token_counter": "estimate",
-        "min_fold_tokens": 0,
-        "min_fold_share": 0.0,
-        "keep": ("messages", 2),
-    }
-    return CompactionNode(model, redact=redact, **(settings | values))
-
-
-def chat(length: int, *, start: int = 0, words: int = 40) -> list[BaseMessage]:
-    kinds = (HumanMessage, AIMessage)
-    return [
-        kinds[n % 2](f"message {n} " + f"w{n} " * words, id=f"m{n}")
-        for n in range(start, start + length)
-    ]
+    return folding.node(model, redact=redact, **values)
 
 
 def called(n: int, arguments: Any, answer: Any, status: Any = "success") -> list[BaseMessage]:
@@ -114,10 +81,6 @@ PLACES: dict[str, list[BaseMessage]] = {
 def around(odd: Sequence[BaseMessage]) -> list[BaseMessage]:
     """A conversation long enough to fold, with the messages among what is folded."""
     return [*chat(4), *odd, *chat(12, start=20)]
-
-
-def state_of(messages: Sequence[BaseMessage], record: Any = None) -> State:
-    return {"messages": list(messages), "compaction": record or {}}
 
 
 def visited(compact: CompactionNode, state: State, way: str = "sync") -> State:

@@ -14,6 +14,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 
 from langgraph_compaction import CompactionNode, merge_compaction, model_view
 from langgraph_compaction.view.pairing import groups
+from tests.support import folding
 from tests.support.histories import histories, random_history
 from tests.support.replay import Thread, good_summary, group_starts, replay
 
@@ -22,14 +23,7 @@ TRIGGERS: list[Any] = [("tokens", 600), ("messages", 8), ("steps", 4), ("fractio
 
 
 def node(**changed: Any) -> CompactionNode:
-    values: dict[str, Any] = {
-        "context_window": 60_000,
-        "trigger": ("tokens", 600),
-        "token_counter": "estimate",
-        "min_fold_tokens": 0,
-        "min_fold_share": 0.0,
-    }
-    return CompactionNode(good_summary, **{**values, **changed})
+    return folding.node(good_summary, **({"keep": "auto"} | changed))
 
 
 @given(histories(max_size=30), st.sampled_from(KEEPS), st.sampled_from(TRIGGERS))
