@@ -78,3 +78,19 @@ def server(_running_server: Any) -> Iterator[Any]:
     _running_server.requests.clear()
     yield _running_server
     _running_server.release()
+
+
+@pytest.fixture(scope="session")
+def _running_postgres() -> Iterator[str]:
+    from tests.support.postgres import running_postgres
+
+    with running_postgres() as uri:
+        yield uri
+
+
+@pytest.fixture
+def postgres(_running_postgres: str) -> str:
+    """The address of an empty PostgreSQL database; one server a session and worker."""
+    from tests.support.postgres import new_database
+
+    return new_database(_running_postgres)

@@ -1,0 +1,174 @@
+"""One archived message: the value that is stored, and the message that comes back from it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.messages import BaseMessage, ToolMessage, messages_from_dict
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from langgraph_compaction.archive.texts import plain_text
+from langgraph_compaction.digest.rendering import clamped
+from langgraph_compaction.errors import CompactionError
+from langgraph_compaction.view.blocks import blocks_of, server_result_id
+from langgraph_compaction.view.pairing import calls_of
+
+ITEM_VERSION = 1
+"""The version of the values that this package writes, and the newest it reads."""
+TEXT_CHARS = 20_000
+"""Characters of a message's plain text that its item holds for a search, head and tail."""
+
+_SCALARS = str | int | float | None
+_SERIALIZER = JsonPlusSerializer()
+_NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """One original in the archive.
+
+    Attributes:
+        key: of its item in the store.
+        position: in the thread, 0-based.
+        id: of the message; None where it has none.
+        type: of the message: "human", "ai", "tool" and so on.
+        name: of the message: for a tool result the tool's.
+        call_ids: ids of the calls that it makes or answers.
+        text: as plain text, at most `TEXT_CHARS` characters of it.
+        previous: key of the item before it; None for the first.
+    """
+
+    key: str
+    position: int
+    id: str | None
+    type: str
+    name: str | None
+    call_ids: tuple[str, ...]
+    text: str
+    previous: str | None
+    _value: Mapping[str, Any] = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, key: str, value: Mapping[str, Any]) -> Archived:
+        """The original that an item of the store holds."""
+        return cls(
+            key=key,
+            position=value["position"],
+            id=value["id"],
+            type=value["type"],
+            name=value["name"],
+            call_ids=tuple(value["call_ids"]),
+            text=value["text"],
+            previous=value["previous"],
+            _value=value,
+        )
+
+    def message(self) -> BaseMessage:
+        """The message itself, equal to the one that was archived.
+
+        Where it holds what JSON does not, it is as a checkpointer gives it back (a tuple in an
+        artifact is a list); what that cannot hold either is replaced by the name of its type.
+
+        Raises:
+            CompactionError: a newer version of this package wrote the item.
+        """
+        if self._value["v"] > ITEM_VERSION:
+            raise CompactionError(
+                f"The archived message {self.key!r} was written by a newer version of "
+                f"langgraph_compaction (format {self._value['v']}, this one reads up to "
+                f"{ITEM_VERSION}). Upgrade langgraph_compaction wherever this thread runs."
+            )
+        return _restored(self._value)
+
+
+def item_of(
+    message: BaseMessage, position: int, previous: str | None
+) -> tuple[str, dict[str, Any]]:
+    """Key and value of the item that holds a message.
+
+    The key follows from everything the item says: the same message after the same history has the
+    same key, and anything else has another one.
+    """
+    value = {
+        "v": ITEM_VERSION,
+        "position": position,
+        "id": storable(message.id),
+        "type": message.type,
+        "name": storable(message.name),
+        "call_ids": [storable(call_id) for call_id in call_ids(message)],
+        "text": storable(clamped(plain_text(message), TEXT_CHARS)),
+        "previous": previous,
+        **_body(message),
+    }
+    body = value.get("message"), value.get("serialised")
+    identity = [previous, position, message.id, message.type, *body]
+    digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:32]
+    key = f"{position:010d}-{digest}"
+    return key, {**value, "key": key}
+
+
+def call_ids(message: BaseMessage) -> tuple[str, ...]:
+    """The ids of the calls that a message makes or answers, each once."""
+    found = [call.get("id") for call in calls_of(message)]
+    if isinstance(message, ToolMessage):
+        found.append(message.tool_call_id)
+    for block in blocks_of(message.content):
+        if isinstance(block, Mapping):
+            found += [server_result_id(block)]
+            found += [block.get("id")] if "tool" in str(block.get("type")) else []
+    return tuple(dict.fromkeys(one for one in found if isinstance(one, str) and one))
+
+
+def storable(text: str | None) -> Any:
+    """``text`` without what some store refuses: NUL (PostgreSQL) and lone surrogates (SQLite)."""
+    return None if text is None else _NOT_STORABLE.sub("\ufffd", text)
+
+
+def _body(message: BaseMessage) -> dict[str, Any]:
+    """The whole message: as a text of JSON, or what LangGraph's serializer makes of it.
+
+    JSON as a text, since a store may change what it is given as an object: PostgreSQL refuses NUL,
+    sorts keys and rewrites numbers; others lose NaN or fail at large integers.
+    """
+    data = message.model_dump(warnings=False)
+    with suppress(TypeError, ValueError, RecursionError):
+        body = {"message": _dumped({"type": message.type, "data": data})}
+        back = _restored(body)
+        if type(back) is type(message) and back == message:
+            return body
+    with suppress(Exception):  # whatever the serializer cannot hold is left out below
+        kind, packed = _SERIALIZER.dumps_typed(message)
+        serialised = {"serialised": [kind, base64.b64encode(packed).decode("ascii")]}
+        if type(_restored(serialised)) is type(message):
+            return serialised
+    return {"message": _dumped({"type": message.type, "data": _plain(data)})}
+
+
+def _dumped(data: Any) -> str:
+    text = json.dumps(data, ensure_ascii=False)
+    # Control characters are escaped either way; lone surrogates only so.
+    return json.dumps(data) if _NOT_STORABLE.search(text) else text
+
+
+def _restored(body: Mapping[str, Any]) -> BaseMessage:
+    if "message" in body:
+        return messages_from_dict([json.loads(body["message"])])[0]
+    kind, packed = body["serialised"]
+    restored: BaseMessage = _SERIALIZER.loads_typed((kind, base64.b64decode(packed)))
+    return restored
+
+
+def _plain(value: Any) -> Any:
+    """``value`` as JSON holds it; what it cannot hold, by the name of its type."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(held) for key, held in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(held) for held in value]
+    return value if isinstance(value, _SCALARS) else f"[{type(value).__name__}]"
