@@ -69,7 +69,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add = parser.add_argument
     add("--folder", type=Path, metavar="DIR", help="folder to survey (default: this repository)")
     add("--size", type=int, metavar="KB", help="kilobytes of text to survey at most (default: what "
-        f"fills the window three or four times, {SIZE // 1000} at --window {WINDOW})")  # fmt: skip
+        f"fills the window four or five times, {SIZE // 1000} at --window {WINDOW})")  # fmt: skip
     add("--ask", metavar="QUESTION", help="ask the thread a question once it is finished")
     add("--fresh", action="store_true", help="forget the thread and start anew")
     add = parser.add_argument_group("thread").add_argument

@@ -32,12 +32,14 @@ class Figures:
     Attributes:
         calls: calls of the agent's model.
         folds: finished folds.
+        clearings: times that clearing old results was enough.
         summaries: texts that were asked of a summariser.
         peak: tokens of the largest view.
     """
 
     calls: int = 0
     folds: int = 0
+    clearings: int = 0
     summaries: int = 0
     peak: int = 0
 
@@ -191,6 +193,9 @@ class Session:
                 figures.folds += 1
                 figures.summaries += event["attempts"]
                 self._screen.fold(figures.folds, event)
+            case "compaction.cleared":
+                figures.clearings += 1
+                self._screen.clear(event)
             case "compaction.failed" | "compaction.rejected" | "compaction.tier_failed":
                 self._screen.trouble(event)
 
@@ -216,6 +221,7 @@ class Session:
             [
                 _number(figures.calls, "model call"),
                 _number(figures.folds, "fold"),
+                _number(figures.clearings, "clearing"),
                 _number(figures.summaries, "new summary", "new summaries"),
                 f"{time.monotonic() - self._started:.1f} s",
             ]

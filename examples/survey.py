@@ -51,6 +51,8 @@ MIN_SEGMENT_SHARE = 0.025
 have."""
 MIN_KEEP = 4
 """Messages that stay in any case: two pages with their calls. A page is a sixth of the window."""
+CLEAR_KEEP = 4
+"""Newest pages that are never cleared: the agent goes by what it read last."""
 CHARS_PER_TOKEN = 4
 """For the estimate of the system prompt and tool schemas, which no message holds."""
 
@@ -82,6 +84,7 @@ def build(
         overhead_tokens=len(SYSTEM + schemas) // CHARS_PER_TOKEN,
         max_digest_tokens=int(window * DIGEST_SHARE),
         min_keep=MIN_KEEP,
+        clear_keep=CLEAR_KEEP,
         segment_share=SEGMENT_SHARE,
         min_segment_tokens=int(window * MIN_SEGMENT_SHARE),
         instructions=DIGEST_INSTRUCTIONS,

@@ -86,6 +86,15 @@ class Screen:
             text.append(f"\n             {event['condensed']} old segments condensed", "cyan")
         self.console.print(text)
 
+    def clear(self, event: Mapping[str, Any]) -> None:
+        """Old results that made room without a summary."""
+        text = Text("     clear   ", style="bold cyan")
+        text.append(
+            f"{event['tokens_before']:,} {self._to} {event['tokens_after']:,} tokens", "bold"
+        )
+        text.append(f"  {event['results']} old results, no model asked", "cyan")
+        self.console.print(text)
+
     def trouble(self, event: Mapping[str, Any]) -> None:
         """A fold that did not go smoothly."""
         kind = str(event["type"]).partition(".")[2].replace("_", " ")

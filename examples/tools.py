@@ -14,8 +14,8 @@ from pathlib import Path
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
-SIZE = 200_000
-"""Bytes of text, some 55,000 tokens, that one job covers by default: enough to fill a small window
+SIZE = 260_000
+"""Bytes of text, some 75,000 tokens, that one job covers by default: enough to fill a small window
 several times, while the notes on it still fit that window's digest."""
 MAX_BYTES = 200_000
 """Bytes of the largest file that is read."""

@@ -11,6 +11,7 @@ from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.record import (
     EDITED,
     RECORD_VERSION,
+    Clearing,
     CompactionRecord,
     DigestSegment,
     Render,
@@ -60,6 +61,11 @@ def advanced(
         "id_at_fold": messages[-1].id,
         "steps_at_fold": steps,
     }
+    clearing = record.get("clearing")
+    if clearing and changed["last_summarized_index"] >= max(
+        clearing["last_index"], clearing["repeats_index"]
+    ):
+        del changed["clearing"]  # all that was cleared is covered now
     if last.id is None:
         changed["fingerprint"] = fingerprint(messages, stop)
     else:
@@ -72,6 +78,14 @@ def clipped(
 ) -> CompactionRecord:
     """The record with other clip limits: what was said under the old ones is of another view."""
     return {**record, "render": limits, **_changed_now(record, messages)}
+
+
+def cleared(
+    record: CompactionRecord, messages: Sequence[BaseMessage], clearing: Clearing, render: Render
+) -> CompactionRecord:
+    """The record with old tool results cleared; ``render`` says how the view shows the rest."""
+    changed: CompactionRecord = {**record, "clearing": clearing, "render": render}
+    return {**changed, **_changed_now(record, messages)}
 
 
 def _changed_now(record: CompactionRecord, messages: Sequence[BaseMessage]) -> CompactionRecord:

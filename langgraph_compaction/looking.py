@@ -81,7 +81,7 @@ class Explanation:
     Attributes:
         need: "none", "asked" (on request), "soft" (the trigger fired) or "hard" (the view exceeds
             the hard limit).
-        action: "none", "fold", "skip" (nothing is worth folding) or "clip".
+        action: "none", "clear", "fold", "skip" (nothing is worth folding) or "clip".
         reason: one sentence about the action.
         measurement: the sizes.
         trigger: the trigger's arithmetic: any of these, each all of its conditions; empty: off.
@@ -89,8 +89,10 @@ class Explanation:
         span: first and last position of the span to fold, both inclusive; None: nothing to fold.
         span_tokens: tokens of the messages in it that would be folded.
         kept: positions within the span of messages that stay visible.
-        tokens_after: tokens of the call after the fold, if it makes one segment of full length;
-            None: nothing to fold.
+        cleared: first and last position of the messages that would be cleared, both inclusive;
+            None: nothing is to be cleared.
+        tokens_after: tokens of the call after the clearing, or after the fold if it makes one
+            segment of full length; None: neither.
         target: tokens that a fold has to come down to, None: no target.
         cooling: why the summarisers are left alone for now, None where they are not.
         problems: settings of thread and run that cannot be used, one line each.
@@ -105,6 +107,7 @@ class Explanation:
     span: tuple[int, int] | None
     span_tokens: int
     kept: tuple[int, ...]
+    cleared: tuple[int, int] | None
     tokens_after: int | None
     target: int | None
     cooling: str | None
@@ -148,6 +151,7 @@ def explained(visit: Visit, decision: Decision, counter: TokenCounter) -> Explan
     policy, usage = decision.policy, decision.usage
     anchor, span = decision.layout.anchor, decision.span
     start = anchor.position_of(anchor.boundary)
+    clearing = decision.clearing if decision.action == "clear" else None
     return Explanation(
         need=decision.need,
         action=decision.action,
@@ -164,6 +168,7 @@ def explained(visit: Visit, decision: Decision, counter: TokenCounter) -> Explan
         span=None if span is None else (start, anchor.position_of(span.stop - 1)),
         span_tokens=0 if span is None else span.tokens,
         kept=() if span is None else _kept(span.kept, decision),
+        cleared=None if clearing is None else (clearing.first_index, clearing.last_index),
         tokens_after=decision.predicted,
         target=policy.target,
         cooling=None if decision.cooling is None else decision.cooling.reason,
@@ -204,9 +209,15 @@ def _lines(told: Explanation) -> Iterator[str]:
             f"{one.kind} {one.measured} of {one.threshold:.0f}{' (reached)' if one.reached else ''}"
             for one in clause
         )
-    if told.span is not None:
+    target = "" if told.target is None else f" (target: {told.target})"
+    if told.cleared is not None:
+        first, last = told.cleared
+        yield (
+            f"Tool results of messages {first} to {last} would be cleared. The call would have "
+            f"about {told.tokens_after}{target}."
+        )
+    elif told.span is not None:
         first, last = told.span
-        target = "" if told.target is None else f" (target: {told.target})"
         yield (
             f"Messages {first} to {last} would be folded: {told.span_tokens} tokens. The call "
             f"would have about {told.tokens_after}{target}."

@@ -221,7 +221,7 @@ class CompactionNode(Runnable[Any, Update]):
         def path(state: Any) -> str:
             decision = decide(self._visit(state))
             waits = decision.request is not None and decision.action == "skip"
-            return own if waits or decision.action in {"fold", "clip"} else name
+            return own if waits or decision.action in {"clear", "fold", "clip"} else name
 
         return path
 

@@ -88,6 +88,8 @@ class Render(TypedDict, total=False):
     clipped to head and tail; 0 or absent: never clipped."""
     clip_message_chars: int
     """The same for one human message; 0 or absent: never clipped."""
+    recall: str
+    """Name of the tool that brings originals back; absent: the agent has none."""
 
 
 class Failures(TypedDict):
@@ -103,6 +105,32 @@ class Failures(TypedDict):
     """Id of the newest message then, where it had one: calls since are counted from it."""
     request_id: NotRequired[str]
     """Id of the request that was to be carried out, if there was one: it waits, too."""
+
+
+class Clearing(TypedDict):
+    """Which old tool results the view shows as placeholders, and which calls with short arguments.
+
+    Frozen when it is made: what comes later changes nothing before it.
+    """
+
+    last_index: int
+    """Position of the last message up to which results and arguments are cleared, inclusive; -1:
+    none are."""
+    last_id: str | None
+    """Id of that message: where it is gone, nothing is cleared."""
+    repeats_index: int
+    """Position of the last message, inclusive, up to which a result is cleared that a later one up
+    to there repeats, or that a newer result of the same call replaces; -1: none are."""
+    repeats_id: str | None
+    """Id of that message."""
+    least_chars: int
+    """Characters of a result below which it is not cleared."""
+    argument_chars: int
+    """Characters of a call's arguments, as JSON, above which they are shortened; 0: never."""
+    protected: list[str]
+    """Names of tools whose results and arguments stay."""
+    kept_ids: list[str]
+    """Keys of messages up to there that stay because a rule pins them, see `message_key`."""
 
 
 class CompactionRecord(TypedDict, total=False):
@@ -156,6 +184,8 @@ class CompactionRecord(TypedDict, total=False):
     edit, a restore. Absent: nothing did."""
     id_at_change: str | None
     """Id of the newest message then."""
+    clearing: Clearing
+    """Which tool results are cleared; absent: none are."""
     failures: Failures
     """Present while the summarisers fail: how long to leave them alone."""
     request_id: str
@@ -218,6 +248,7 @@ _RECORD = _Shape(CompactionRecord)
 _SEGMENT = _Shape(DigestSegment)
 _RENDER = _Shape(Render)
 _FAILURES = _Shape(Failures)
+_CLEARING = _Shape(Clearing)
 
 
 def checked_record(value: object) -> CompactionRecord:
@@ -242,6 +273,8 @@ def checked_record(value: object) -> CompactionRecord:
     _RENDER.check(value.get("render", {}), "compaction record's render")
     if "failures" in value:
         _FAILURES.check(value["failures"], "compaction record's failures")
+    if "clearing" in value:
+        _CLEARING.check(value["clearing"], "compaction record's clearing")
     segments = value.get("segments", ())
     for number, segment in enumerate(segments):
         if not isinstance(segment, dict):

@@ -8,7 +8,7 @@ from typing import Any
 
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.plan.pins import pin_rule
-from langgraph_compaction.plan.policy import Policy
+from langgraph_compaction.plan.policy import ClearingRule, Policy
 from langgraph_compaction.plan.triggers import (
     Clause,
     Condition,
@@ -106,6 +106,8 @@ def resolved(settings: CompactionSettings, limits: AgentLimits = NOTHING_KNOWN) 
         render["header"] = settings.digest_header
     if settings.digest_footer is not None:
         render["footer"] = settings.digest_footer
+    if settings.recall_tool is not None:
+        render["recall"] = settings.recall_tool
     if hard is not None and clauses and settings.enabled:
         # As many characters as tokens fit: even the densest text (a token a character) leaves the
         # call group within the window, and ordinary text is far from it.
@@ -122,6 +124,7 @@ def resolved(settings: CompactionSettings, limits: AgentLimits = NOTHING_KNOWN) 
         keep_messages=keep_messages,
         fold_all=fold_all,
         min_keep=min_keep,
+        clearing=_clearing(settings),
         min_fold_tokens=_min_fold(settings, window),
         min_fold_share=settings.min_fold_share,
         segment_share=settings.segment_share,
@@ -139,6 +142,18 @@ def resolved(settings: CompactionSettings, limits: AgentLimits = NOTHING_KNOWN) 
         instructions=settings.instructions,
         summary_timeout=settings.summary_timeout,
         raises=settings.on_error == "raise",
+    )
+
+
+def _clearing(settings: CompactionSettings) -> ClearingRule | None:
+    if not settings.clear:
+        return None
+    return ClearingRule(
+        keep=settings.clear_keep,
+        min_share=settings.clear_min_share,
+        least_chars=settings.clear_min_chars,
+        argument_chars=settings.clear_argument_chars,
+        protected=tuple(settings.protected_tools),
     )
 
 

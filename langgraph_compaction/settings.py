@@ -59,6 +59,16 @@ class CompactionSettings:
         max_segment_tokens: tokens that a new segment may have though its share is more. It does
             not limit a rolling digest, a condensed segment, or a newest request that is quoted
             in full.
+        clear: whether old tool results are cleared, as far as that goes, before a model is asked.
+        clear_keep: newest groups of calls whose results are never cleared.
+        clear_min_share: tokens that a clearing has to free, as a share of the view: it breaks the
+            provider's cached prefix, too.
+        clear_min_chars: characters of a tool result below which it is not cleared.
+        clear_argument_chars: characters of a call's arguments, as JSON, above which they are
+            shortened where results are cleared; they stay valid JSON with the same keys. 0: never.
+        protected_tools: names of tools whose results and arguments are never cleared.
+        recall_tool: name of the agent's recall tool (see `create_recall_tool`), which cleared and
+            clipped results then point to. None: the agent has none.
         min_fold_tokens: tokens of the smallest span worth a model call. "auto": the smaller of 500
             and a tenth of the window.
         min_fold_share: the same as a share of the view.
@@ -93,6 +103,13 @@ class CompactionSettings:
     segment_share: float = 0.2
     min_segment_tokens: int = 200
     max_segment_tokens: int = 4_000
+    clear: bool = True
+    clear_keep: int = 3
+    clear_min_share: float = 0.1
+    clear_min_chars: int = 1_000
+    clear_argument_chars: int = 2_000
+    protected_tools: Sequence[str] = ()
+    recall_tool: str | None = None
     min_fold_tokens: int | Literal["auto"] = "auto"
     min_fold_share: float = MIN_FOLD_SHARE
     result_chars: int = 2_000
@@ -110,7 +127,7 @@ class CompactionSettings:
         _check_rules(self)
         for name, least in _WHOLE_NUMBERS.items():
             _check_whole(name, getattr(self, name), least)
-        for name in ("segment_share", "min_fold_share"):
+        for name in ("segment_share", "min_fold_share", "clear_min_share"):
             _check_share(name, getattr(self, name))
         check_seconds("summary_timeout", self.summary_timeout)
         for name, choices in _CHOICES.items():
@@ -119,13 +136,15 @@ class CompactionSettings:
                     f"{name}: {getattr(self, name)!r} is none of the choices; write one of "
                     f"{', '.join(map(repr, choices))}."
                 )
-        for name in ("prompt", "instructions", "digest_header", "digest_footer"):
+        for name in ("prompt", "instructions", "digest_header", "digest_footer", "recall_tool"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, str) or not value.strip()):
                 raise ConfigurationError(
                     f"{name}: {value!r} is no text; write a non-empty string, or None for the "
                     "built-in one."
                 )
+
+        _check_names("protected_tools", self.protected_tools)
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
@@ -161,6 +180,9 @@ _WHOLE_NUMBERS: dict[str, int] = {
     "max_digest_tokens": 200,
     "min_segment_tokens": 1,
     "max_segment_tokens": 1,
+    "clear_keep": 0,
+    "clear_min_chars": 0,
+    "clear_argument_chars": 0,
     "min_fold_tokens": 0,
     "result_chars": 0,
 }
@@ -170,7 +192,7 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
     "digest_role": ("human", "system"),
     "on_error": ("continue", "raise"),
 }
-_SWITCHES: dict[str, tuple[str, ...]] = {"enabled": (), "calibrate": ("auto",)}
+_SWITCHES: dict[str, tuple[str, ...]] = {"enabled": (), "clear": (), "calibrate": ("auto",)}
 _AUTO = {"min_keep", "target", "reserve_tokens", "max_digest_tokens", "min_fold_tokens"}
 _OPTIONAL = {"target", "context_window"}
 
@@ -220,6 +242,14 @@ def _check_switch(name: str, value: Any, others: tuple[str, ...]) -> None:
     if not isinstance(value, bool) and value not in others:
         listed = ", ".join(["True", "False", *map(repr, others)])
         raise ConfigurationError(f"{name}: {value!r} has to be one of {listed}.")
+
+
+def _check_names(name: str, value: Any) -> None:
+    listed = isinstance(value, Sequence) and not isinstance(value, str)
+    if not listed or not all(isinstance(one, str) and one for one in value):
+        raise ConfigurationError(
+            f'{name}: {shortened(value)} has to be a list of names, such as ["load_skill"].'
+        )
 
 
 def shortened(value: Any) -> str:

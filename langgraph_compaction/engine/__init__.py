@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from langgraph_compaction.changes import revised
+from langgraph_compaction.engine.clearing import clear, cleared_to_fit
 from langgraph_compaction.engine.condensing import condensed
 from langgraph_compaction.engine.effects import Effect, Emit, Propose
 from langgraph_compaction.engine.fallback import FALLBACK_NAME
@@ -57,6 +58,8 @@ def compaction_steps(visit: Visit) -> Steps:
     if decision.action == "skip":
         yield Emit({"type": "compaction.skipped", **facts})
         return _carried_out(decision, visit.record)
+    if decision.action == "clear":
+        return (yield from _carry_out(replace(visit, policy=decision.policy), decision, facts))
     started = {"type": "compaction.started", **facts}
     vetoed = yield Propose(started) if decision.action == "fold" else Emit(started)
     if vetoed and decision.action == "fold":
@@ -69,20 +72,20 @@ def compaction_steps(visit: Visit) -> Steps:
 
 
 def _carry_out(visit: Visit, decision: Decision, facts: dict[str, Any]) -> Steps:
-    """Fold, as often as it takes, and clip."""
+    """Clear, or fold as often as it takes, and clip."""
     writer = _writer(visit, decision)
     record, now, failed = visit.record, decision, False
     for _ in range(MOST_PASSES):
         before = record
         record, failed = yield from _pass(replace(visit, record=before), now, writer, facts)
-        if record is before or failed or now.action == "clip":
+        if record is before or failed or now.action != "fold":
             break
         now = decide(replace(visit, record=record, request=None))
-        if now.action != "fold":
+        if now.action not in {"fold", "clear"}:
             break
     if failed and visit.policy.raises and decision.need != "hard":
         raise CascadeExhaustedError(writer.tally.failures)
-    if record is not visit.record:
+    if record is not visit.record and decision.action != "clear":
         yield Emit(
             {"type": "compaction.completed", **facts, **_outcome(visit, record, writer.tally)}
         )
@@ -108,9 +111,15 @@ def _writer(visit: Visit, decision: Decision) -> Writer:
 def _pass(
     visit: Visit, decision: Decision, writer: Writer, facts: dict[str, Any]
 ) -> Generator[Effect, object, Outcome]:
-    """Fold once and see to the limits; it fails by the fold: a chain that stays is no hindrance."""
-    record, urgent, failed = visit.record, decision.need == "hard", False
+    """Clear or fold once and see to the limits.
+
+    It fails by the fold: a chain that stays is no hindrance.
+    """
+    record, failed = visit.record, False
+    if decision.action == "clear" and decision.clearing is not None:
+        record = yield from clear(visit, record, decision.clearing, facts)
     if decision.span is not None:
+        urgent = decision.need == "hard" and not _spared(visit, decision)
         reason = "no tier wrote an acceptable digest"
         try:
             fold = yield from folded(visit, decision, decision.span, writer, urgent=urgent)
@@ -131,8 +140,18 @@ def _pass(
         if failed or stays:
             yield Emit(_failure(visit, record, writer.tally, {**facts, "reason": reason}))
     if visit.policy.clauses:
+        if decision.need == "hard" and decision.action != "clear":
+            record = yield from cleared_to_fit(visit, record, facts)
         record = yield from fitted(visit, record, facts)
     return Outcome(record, failed)
+
+
+def _spared(visit: Visit, decision: Decision) -> bool:
+    """Whether clearing brings the view below the hard limit, if no digest can be had."""
+    if decision.clearing is None or visit.policy.hard is None:
+        return False
+    after = visit.policy.call_tokens(decision.counted - decision.clearing.freed)
+    return after <= visit.policy.hard
 
 
 def _remembered(

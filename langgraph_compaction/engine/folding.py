@@ -194,7 +194,7 @@ def _parts(visit: Visit, decision: Decision, span: Span, writer: Writer) -> list
                 chunks=rendered[run],
                 stop=max(anchor.boundary, following),
                 quoted=visit.redacted(message_text(quoted)) if quoted else "",
-                tokens=visit.counter.messages(decision.layout.clipped(originals[first:last])),
+                tokens=visit.counter.messages(decision.layout.shown(folded)),
             )
         )
     return parts

@@ -65,7 +65,7 @@ def choose_span(
     """
     boundary = layout.anchor.boundary
     found = list(groups(messages, boundary))
-    sizes = [count(layout.clipped(messages[group.start : group.stop])) for group in found]
+    sizes = [count(layout.shown(range(group.start, group.stop))) for group in found]
     newest = newest_human(messages, boundary, layout.anchor.kept)
     task = _task(messages, layout, policy, newest)
     also = {index for index in (task,) if index is not None}
@@ -74,7 +74,7 @@ def choose_span(
     reach = [*layout.anchor.kept, *range(boundary, len(messages))]
     staying = protected(messages, reach, policy.pinned, also)
     stays = [
-        count(layout.clipped([messages[i] for i in range(group.start, group.stop) if i in staying]))
+        count(layout.shown(i for i in range(group.start, group.stop) if i in staying))
         for group in found
     ]
     latest = last_cut(messages, found, policy)
@@ -85,7 +85,7 @@ def choose_span(
     if not folded:
         return None
     quoted = newest if newest in folded else None
-    gained = count(layout.clipped([messages[index] for index in folded]))
+    gained = count(layout.shown(folded))
     if quoted is not None:
         gained -= count([messages[quoted]])
     return Span(

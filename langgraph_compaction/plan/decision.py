@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from langgraph_compaction.plan.boundaries import SEGMENT_FRAME, Span, choose_span
 from langgraph_compaction.plan.calibration import Calibration, calibration
+from langgraph_compaction.plan.clearing import ClearingPlan, plan_clearing
 from langgraph_compaction.plan.cooling import Cooling, cooling
 from langgraph_compaction.plan.fitting import Counter, fit_view
 from langgraph_compaction.plan.policy import Policy
@@ -20,8 +21,9 @@ from langgraph_compaction.view import Layout, lay_out
 from langgraph_compaction.view.digest import frame
 
 Need = Literal["none", "asked", "soft", "hard"]
-Action = Literal["none", "fold", "skip", "clip"]
+Action = Literal["none", "clear", "fold", "skip", "clip"]
 
+ENOUGH = "Clearing old tool results is enough."
 LEAST_SPAN = 50
 """Tokens of a span below which no segment, heading included, could be smaller than the span."""
 ASKED_KEEP_SHARE = 0.25
@@ -60,13 +62,17 @@ class Decision:
     Attributes:
         need: "none"; "asked": compaction was requested; "soft": the trigger fired; "hard": the
             view exceeds the hard limit.
-        action: "none"; "fold" the span; "skip": something was asked for but nothing is worth
-            folding; "clip": the hard limit is exceeded and there is nothing to fold.
+        action: "none"; "clear" old tool results, which is enough; "fold" the span; "skip":
+            something was asked for but nothing is worth folding; "clip": the hard limit is
+            exceeded and there is nothing to fold.
         reason: one sentence about the action.
         usage: what was measured.
         counted: tokens of the view's messages, as the counter has them.
-        predicted: tokens of the call after a fold of the span into one segment of full length.
+        predicted: tokens of the call after the clearing, or after a fold of the span into one
+            segment of full length.
         span: the messages to fold, with action "fold".
+        clearing: what to clear, with action "clear"; with "fold" at the hard limit, what to clear
+            if no digest can be had.
         layout: the parts of the view that was measured.
         policy: the numbers that were decided by: the thread's, with what was found out here.
         calibration: the provider's report that corrected the count, None where there was none.
@@ -83,6 +89,7 @@ class Decision:
     counted: int
     predicted: int | None
     span: Span | None
+    clearing: ClearingPlan | None
     layout: Layout
     policy: Policy
     calibration: Calibration | None
@@ -108,8 +115,9 @@ def decide(thread: Thread) -> Decision:
     return look.soft()
 
 
-def _look(thread: Thread) -> _Look:
-    messages, record, policy = thread.messages, thread.record, thread.policy
+def _look(thread: Thread, record: CompactionRecord | None = None) -> _Look:
+    messages, policy = thread.messages, thread.policy
+    record = thread.record if record is None else record
     layout = lay_out(messages, record, defaults=policy.render)
     view = layout.view()
     sizes = list(map(thread.counter.message, view))
@@ -163,14 +171,20 @@ class _Look:
     request: Request | None
 
     def soft(self) -> Decision:
-        """The trigger fired: fold what is worth it, unless the summarisers are left alone."""
+        """The trigger fired: clear if that is enough, else fold what is worth it.
+
+        While the summarisers are left alone, and where nothing is worth a fold, clearing is all
+        that can be done.
+        """
+        cleared = self._worthwhile()
+        if cleared is not None and cleared.enough:
+            return self.decision("soft", "clear", f"The trigger fired. {ENOUGH}", cleared)
         if self.cooling is not None:
-            return self.decision("soft", "none", self.cooling.reason)
+            return self._instead(cleared, "soft", "none", self.cooling.reason)
         span = self._span(self.policy)
         if span is None:
-            return self.decision(
-                "soft", "skip", "The trigger fired, but every message is kept, pinned or open."
-            )
+            reason = "The trigger fired, but every message is kept, pinned or open."
+            return self._instead(cleared, "soft", "skip", reason)
         share = int(self.usage.tokens * self.policy.min_fold_share)
         worth = max(self.policy.min_fold_tokens, share, LEAST_SPAN, self._cost(span))
         if span.tokens < worth:
@@ -178,7 +192,7 @@ class _Look:
                 f"The trigger fired, but what may be folded ({span.tokens} tokens) is less than "
                 f"a fold is worth ({worth} tokens)."
             )
-            return self.decision("soft", "skip", reason)
+            return self._instead(cleared, "soft", "skip", reason)
         return self.decision("soft", "fold", "The trigger fired.", span)
 
     def asked(self) -> Decision:
@@ -196,10 +210,18 @@ class _Look:
         return self.decision("asked", "fold", "Compaction was requested.", span)
 
     def hard(self) -> Decision:
-        """The hard limit is exceeded: fold, or clip if that still changes anything."""
+        """The hard limit is exceeded: clear if that is enough, else fold, or clip at last."""
+        cleared = self._worthwhile()
+        if cleared is not None and cleared.enough and self.request is None:
+            reason = f"The view exceeds the hard limit. {ENOUGH}"
+            return self.decision("hard", "clear", reason, cleared)
         span = self._span(self.policy)
         if span is not None and span.tokens >= max(LEAST_SPAN, self._cost(span)):
-            return self.decision("hard", "fold", "The view exceeds the hard limit.", span)
+            reason = "The view exceeds the hard limit."
+            return replace(self.decision("hard", "fold", reason, span), clearing=cleared)
+        if cleared is not None:
+            reason = "The view exceeds the hard limit and no message may be folded."
+            return self.decision("hard", "clear", reason, cleared)
         fit = fit_view(self.messages, self.record, self.policy, self.counter)
         if fit.fits and fit.limits == self.layout.render:
             reason = "The view exceeds the hard limit, but nothing is left to fold or to clip."
@@ -207,13 +229,52 @@ class _Look:
         reason = "The view exceeds the hard limit and no message may be folded."
         return self.decision("hard", "clip", reason)
 
-    def decision(
-        self, need: Need, action: Action, reason: str, span: Span | None = None
+    def _instead(
+        self, cleared: ClearingPlan | None, need: Need, action: Action, reason: str
     ) -> Decision:
+        """Clearing where there is nothing better to do."""
+        if cleared is None:
+            return self.decision(need, action, reason)
+        return self.decision(need, "clear", f"{reason} Tool results are cleared.", cleared)
+
+    def _worthwhile(self) -> ClearingPlan | None:
+        """The clearing that there is, if it frees enough to pay for the broken prefix."""
+        found = self.cleared()
+        rule = self.policy.clearing
+        if found is None or rule is None or found.freed < rule.min_share * self.counted:
+            return None
+        return found
+
+    def cleared(self) -> ClearingPlan | None:
+        """The least clearing that reaches the target, or all there is."""
+        return plan_clearing(
+            self.messages,
+            self.record,
+            self.layout,
+            self.policy,
+            self.counter.messages,
+            goal=self._reached,
+        )
+
+    def _reached(self, freed: int) -> bool:
+        """Whether the view comes down to the target, and below trigger and hard limit."""
+        policy = self.policy
+        tokens = policy.call_tokens(self.counted - freed)
+        limits = [n for n in (policy.target, policy.hard) if n is not None]
+        usage = replace(self.usage, tokens=tokens)
+        return all(tokens <= n for n in limits) and not fired(policy.clauses, usage, policy.window)
+
+    def decision(
+        self, need: Need, action: Action, reason: str, found: Span | ClearingPlan | None = None
+    ) -> Decision:
+        span = found if isinstance(found, Span) else None
+        cleared = found if isinstance(found, ClearingPlan) else None
         after = None
         if span is not None:
             # What is quoted of the span stays, in the segment.
             after = self.policy.call_tokens(self.counted - span.tokens + self._cost(span))
+        elif cleared is not None:
+            after = self.policy.call_tokens(self.counted - cleared.freed)
         return Decision(
             need=need,
             action=action,
@@ -222,6 +283,7 @@ class _Look:
             counted=self.counted,
             predicted=after,
             span=span,
+            clearing=cleared,
             layout=self.layout,
             policy=self.policy,
             calibration=self.calibration,
@@ -244,6 +306,11 @@ class _Look:
     def _span(self, policy: Policy) -> Span | None:
         fixed = self.counted - self.counter.messages(self.layout.recent) + self._frame()
         return choose_span(self.messages, self.layout, policy, self.counter.messages, fixed=fixed)
+
+
+def clearing_of(thread: Thread, record: CompactionRecord) -> ClearingPlan | None:
+    """The clearing that there is for a thread under another record than its own."""
+    return _look(thread, record).cleared()
 
 
 def steps_since_fold(messages: Sequence[BaseMessage], layout: Layout) -> int:

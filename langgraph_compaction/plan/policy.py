@@ -26,6 +26,25 @@ digest still has most with an eighth."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClearingRule:
+    """What may be cleared, and when it is worth it.
+
+    Attributes:
+        keep: newest groups with calls whose results stay.
+        min_share: tokens that a clearing has to free, as a share of the view.
+        least_chars: characters of a result below which it stays.
+        argument_chars: characters of a call's arguments above which they are shortened; 0: never.
+        protected: names of tools whose results and arguments stay.
+    """
+
+    keep: int
+    min_share: float
+    least_chars: int
+    argument_chars: int
+    protected: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """Settings in one internal form.
 
@@ -40,6 +59,7 @@ class Policy:
         keep_messages: recent messages to keep, None: no such limit.
         fold_all: fold everything that is neither kept nor open.
         min_keep: recent messages that stay even where ``keep_tokens`` says less.
+        clearing: what may be cleared; None: nothing.
         min_fold_tokens: tokens of the smallest span that is worth a model call.
         min_fold_share: the same as a share of the view.
         segment_share: tokens of a new segment as a share of its span, at most.
@@ -72,6 +92,7 @@ class Policy:
     keep_messages: int | None
     fold_all: bool
     min_keep: int
+    clearing: ClearingRule | None
     min_fold_tokens: int
     min_fold_share: float
     segment_share: float

@@ -7,7 +7,7 @@ Needs no settings, no model and no counter; what it has to know is frozen in the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langgraph_compaction.record import CompactionRecord, Render, message_key
 from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, read_state
 from langgraph_compaction.view.anchors import Anchor, locate
+from langgraph_compaction.view.clearing import NOTHING_CLEARED, Cleared, cleared
 from langgraph_compaction.view.clipping import clipped_group
 from langgraph_compaction.view.digest import DIGEST_MARK, digest_text, with_digest
 from langgraph_compaction.view.pairing import Group, calls_of, groups, repaired
@@ -77,6 +78,8 @@ class Layout:
         recent: what is not covered, repaired and clipped.
         anchor: where the covered range ends in the messages.
         render: the frozen rendering the layout was made with.
+        messages: the messages channel.
+        cleared: what stands in it in place of some of them.
     """
 
     leading: list[BaseMessage]
@@ -86,6 +89,8 @@ class Layout:
     recent: list[BaseMessage]
     anchor: Anchor
     render: Render
+    messages: Sequence[BaseMessage] = ()
+    cleared: Cleared = NOTHING_CLEARED
 
     def view(self) -> list[BaseMessage]:
         """The messages in a new list."""
@@ -106,9 +111,10 @@ class Layout:
         """Whether the only system messages stand later: Anthropic refuses them in two places."""
         return not self.leading and any(isinstance(m, SystemMessage) for m in self.recent)
 
-    def clipped(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-        """Whole groups as this view shows them: oversized messages clipped."""
-        return list(_clipped(messages, list(groups(messages)), self.render))
+    def shown(self, indexes: Iterable[int]) -> list[BaseMessage]:
+        """Whole groups as this view shows them, cleared and clipped, by index in the messages."""
+        members = [self.cleared.messages.get(index, self.messages[index]) for index in indexes]
+        return list(_clipped(members, list(groups(members)), self.render))
 
 
 def lay_out(
@@ -144,7 +150,16 @@ def lay_out(
                 _separate(kept, message)
             kept.append(detached(message))
             newest_kept = index
+    replaced = cleared(
+        messages,
+        record.get("clearing"),
+        start=anchor.boundary,
+        position=anchor.position,
+        recall=render.get("recall"),
+    )
     recent = list(messages[anchor.boundary :])
+    for index, message in replaced.messages.items():
+        recent[index - anchor.boundary] = message
     for index in range(min(made_before, len(recent))):
         recent[index] = detached(recent[index])
     if anchor.digest and anchor.boundary == 0:  # a prune, and no anchor left: all is shown
@@ -160,6 +175,8 @@ def lay_out(
         recent=_shown(recent, render, newest=True),
         anchor=anchor,
         render=render,
+        messages=messages,
+        cleared=replaced,
     )
 
 
@@ -194,5 +211,6 @@ def _clipped(
             messages[run.start : run.stop],
             clip_result_chars=result_chars,
             clip_message_chars=message_chars,
+            recall=render.get("recall"),
         )
     ]

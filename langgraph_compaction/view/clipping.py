@@ -13,6 +13,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 
 from langgraph_compaction.view.blocks import block_type, blocks_of, visible_text
+from langgraph_compaction.view.remedies import again
 
 RESULT_REMEDY = "Call the tool again for a smaller part if you need it."
 MESSAGE_REMEDY = "The full message is longer than the context window allows."
@@ -45,7 +46,11 @@ def _whole_lines(head: str) -> str:
 
 
 def clipped_group(
-    messages: Sequence[BaseMessage], *, clip_result_chars: int, clip_message_chars: int
+    messages: Sequence[BaseMessage],
+    *,
+    clip_result_chars: int,
+    clip_message_chars: int,
+    recall: str | None = None,
 ) -> list[BaseMessage]:
     """The messages of one group with oversized texts clipped.
 
@@ -54,6 +59,7 @@ def clipped_group(
         clip_result_chars: characters that the results of the group may take together; the
             largest are cut to an equal share. 0: no limit.
         clip_message_chars: characters that a human message may take. 0: no limit.
+        recall: name of the tool that brings originals back, None where the agent has none.
 
     Returns:
         The same objects where nothing is clipped, changed copies (same ids) elsewhere.
@@ -64,17 +70,23 @@ def clipped_group(
         if sum(sizes) > clip_result_chars:
             share = _equal_share(sizes, clip_result_chars)
             members = [
-                _clipped(message, share, RESULT_REMEDY) if size > share else message
+                _clipped(message, share, _remedy(message, recall)) if size > share else message
                 for message, size in zip(members, sizes, strict=True)
             ]
     if clip_message_chars > 0:
         members = [
-            _clipped(message, clip_message_chars, MESSAGE_REMEDY)
+            _clipped(message, clip_message_chars, _remedy(message, recall))
             if isinstance(message, HumanMessage) and text_size(message) > clip_message_chars
             else message
             for message in members
         ]
     return members
+
+
+def _remedy(message: BaseMessage, recall: str | None) -> str:
+    if isinstance(message, ToolMessage):
+        return again(recall, message.tool_call_id) if recall else RESULT_REMEDY
+    return again(recall, message.id) if recall and message.id else MESSAGE_REMEDY
 
 
 def _equal_share(sizes: Sequence[int], budget: int) -> int:

@@ -15,12 +15,19 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 # Modules that come with the extras, the tests and the demo only.
 OPTIONAL = (
+    "bm25s",
     "bpe_openai",
     "hypothesis",
     "langchain",
     "langchain_anthropic",
     "langchain_google_genai",
+    "langgraph.checkpoint.postgres",
     "langgraph.checkpoint.sqlite",
+    "langgraph.store.postgres",
+    "langgraph.store.sqlite",
+    "numpy",
+    "pgserver",
+    "psycopg",
     "pytest",
     "rich",
     "yaml",

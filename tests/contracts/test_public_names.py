@@ -38,6 +38,7 @@ NAMES = [
     "TriggerCheck",
     "compact_conversation",
     "create_compact_tool",
+    "create_recall_tool",
     "edit_digest",
     "forget",
     "load_settings",
@@ -152,7 +153,8 @@ def bare_fields(source: str) -> dict[str, list[str]]:
 
 def test_every_field_of_the_record_has_its_text() -> None:
     found = bare_fields(inspect.getsource(record))
-    assert found == {"CompactionRecord": [], "DigestSegment": [], "Failures": [], "Render": []}
+    shapes = ("Clearing", "CompactionRecord", "DigestSegment", "Failures", "Render")
+    assert found == {name: [] for name in shapes}
     assert bare_fields("class A(TypedDict):\n    b: int\n    c: int\n    'Text.'\n") == {"A": ["b"]}
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 import langgraph_compaction
 from langgraph_compaction import (
@@ -28,7 +28,7 @@ from langgraph_compaction import (
     load_settings,
     middleware,
 )
-from langgraph_compaction.record import Failures, Render
+from langgraph_compaction.record import Clearing, Failures, Render
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -123,6 +123,7 @@ def test_every_fixed_number_is_that_of_the_source() -> None:
         ("", CompactionRecord),
         ("A segment", DigestSegment),
         ("`render`", Render),
+        ("`clearing`", Clearing),
         ("`failures`", Failures),
     ],
 )
@@ -161,6 +162,16 @@ def test_the_fields_of_every_event_are_there(caplog: pytest.LogCaptureFixture) -
     CompactionNode([summariser, summariser, ExtractiveSummarizer()], **many).invoke(state)
     CompactionNode(summariser, **many).invoke(state)
     CompactionNode(ExtractiveSummarizer(), **{**many, "pinned": {"type": "ai"}}).invoke(state)
+    call = {"name": "log", "args": {}, "id": "c"}
+    results = [
+        message
+        for _ in range(8)
+        for message in (AIMessage("", tool_calls=[call]), ToolMessage(text, tool_call_id="c"))
+    ]
+    clearing = CompactionNode(
+        ExtractiveSummarizer(), trigger=("tokens", 2_000), context_window=8_000
+    )
+    clearing.invoke({"messages": [messages[0], *results], "compaction": {}})
     table = rows("events.md", header="type")
     seen: dict[str, set[str]] = {}
     for record in caplog.records:

@@ -211,7 +211,7 @@ def test_a_reference_is_taken_from_the_original_not_from_what_was_clamped() -> N
     call = {"name": "cat", "args": {}, "id": "c"}
     odd = [AIMessage("", tool_calls=[call], id="a"), ToolMessage(hidden, tool_call_id="c", id="t")]
     recorder = Recorder()
-    compact = node(recorder, context_window=200_000, trigger=("tokens", 15_000))
+    compact = node(recorder, context_window=200_000, trigger=("tokens", 15_000), clear=False)
     state = visited(compact, {"messages": [*odd, *turns(0, 8)], "compaction": {}})
     assert "/srv/hidden/place.yaml" not in recorder.prompts[0]
     assert "/srv/hidden/place.yaml" in digest(state)

@@ -307,7 +307,7 @@ def test_a_hook_that_fails_raises_where_errors_are_to_be_raised(
 def test_at_hard_need_a_hook_that_fails_leaves_a_clipped_view(
     fault: Callable[[str], str], model: Any
 ) -> None:
-    compact = node(model, fault, context_window=3_000, trigger=("fraction", 0.6))
+    compact = node(model, fault, context_window=3_000, trigger=("fraction", 0.6), clear=False)
     results = [one for n in range(4) for one in called(n, {}, "a line of output\n" * 180)]
     messages = [*chat(6), *results, *chat(2, start=30)]
     assert compact.explain(state_of(messages)).need == "hard"

@@ -81,7 +81,7 @@ def test_the_same_command_again_shows_the_answer_and_does_nothing(
     assert research_agent.main(command(small, db)) == 0
     again = capsys.readouterr().out
     assert f"{len(before['messages'])} messages, folded up to" in again
-    assert "0 model calls, 0 folds, 0 new summaries" in again
+    assert "0 model calls, 0 folds, 0 clearings, 0 new summaries" in again
     headline = next(line for line in first.splitlines() if "of them set" in line)
     assert headline in again
     assert thread(db) == before
@@ -98,7 +98,7 @@ def test_a_question_is_answered_from_the_thread(
     assert research_agent.main(command(small, db, "--ask", "Who won?")) == 0
     shown = capsys.readouterr().out
     assert "I find nothing about that" in shown
-    assert "0 model calls, 0 folds, 0 new summaries" in shown
+    assert "0 model calls, 0 folds, 0 clearings, 0 new summaries" in shown
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,8 @@ def test_a_folded_request_is_quoted_in_full(history: list[BaseMessage]) -> None:
 
 @given(histories(max_size=30))
 def test_messages_that_stay_are_the_same_objects(history: list[BaseMessage]) -> None:
-    thread = Thread(node(context_window=10_000_000))  # in which nothing is large enough to clip
+    # Nothing is large enough to clip.
+    thread = Thread(node(context_window=10_000_000, clear=False))
     for message in history:
         thread.append(message)
     thread.visit()

@@ -281,7 +281,7 @@ def test_sizes_are_those_of_the_view() -> None:
     assert span is not None
     assert span.folded == (1, 2, 3, 4)
     assert span.tail_tokens == 20
-    assert span.tokens == count(layout.clipped(messages[1:5]))
+    assert span.tokens == count(layout.shown(range(1, 5)))
 
 
 # ---- any history

@@ -31,12 +31,16 @@ def resolved(window: int | None = None, max_output: int | None = None, **values:
 
 WHOLE = (
     "min_keep target context_window reserve_tokens overhead_tokens max_digest_tokens "
-    "min_segment_tokens max_segment_tokens min_fold_tokens result_chars"
+    "min_segment_tokens max_segment_tokens min_fold_tokens result_chars "
+    "clear_keep clear_min_chars clear_argument_chars"
 ).split()
-ZERO_IS_FINE = {"min_keep", "reserve_tokens", "overhead_tokens", "min_fold_tokens", "result_chars"}
+ZERO_IS_FINE = set(
+    "min_keep reserve_tokens overhead_tokens min_fold_tokens result_chars clear_keep "
+    "clear_min_chars clear_argument_chars".split()
+)
 AUTO = {"min_keep", "target", "reserve_tokens", "max_digest_tokens", "min_fold_tokens"}
 NONE = {"target", "context_window"}
-TEXTS = ("prompt", "instructions", "digest_header", "digest_footer")
+TEXTS = ("prompt", "instructions", "digest_header", "digest_footer", "recall_tool")
 
 
 def wrong_values() -> list[tuple[str, Any, str]]:
@@ -48,7 +52,7 @@ def wrong_values() -> list[tuple[str, Any, str]]:
         wrong += [] if name in AUTO else ["auto"]
         wrong += [] if name in NONE else [None]
         cases += [(name, value, "whole number of at least") for value in wrong]
-    for name in ("segment_share", "min_fold_share"):
+    for name in ("segment_share", "min_fold_share", "clear_min_share"):
         cases += [(name, value, "share") for value in (-0.1, 1, 1.5, 20, "0.2", None, True)]
         cases.append((name, float("nan"), "share"))
     for name in TEXTS:
@@ -58,6 +62,8 @@ def wrong_values() -> list[tuple[str, Any, str]]:
         ("digest", "'chain', 'rolling'", ["chained", None, True]),
         ("digest_role", "'human', 'system'", ["user", None, "Human"]),
         ("on_error", "'continue', 'raise'", ["ignore", None, True]),
+        ("clear", "True, False", ["off", None, 0, 1, []]),
+        ("protected_tools", "list of names", ["shell", None, 7, [1], [""], {"shell": 1}]),
         ("enabled", "True, False", ["off", None, 0, 1, []]),
         ("calibrate", "True, False, 'auto'", ["on", None, 0, {}]),
         ("summary_timeout", "seconds above 0", [0, -1, "90", True, float("nan"), float("inf"), []]),

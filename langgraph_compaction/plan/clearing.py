@@ -1,0 +1,154 @@
+"""Which old tool results to clear: repeats first, then the oldest, as many as the target asks for.
+
+All at once, or not at all: what is cleared stands before most of the view, so the provider's cached
+prefix breaks there, and a few results would never pay for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from langchain_core.messages import BaseMessage, ToolMessage
+
+from langgraph_compaction.plan.pins import protected
+from langgraph_compaction.plan.policy import Policy
+from langgraph_compaction.record import Clearing, CompactionRecord, message_key
+from langgraph_compaction.view import Layout
+from langgraph_compaction.view.clearing import cleared, place_of
+from langgraph_compaction.view.pairing import Group, calls_of, first_open, groups
+
+
+@dataclass(frozen=True, slots=True)
+class ClearingPlan:
+    """What a clearing would do.
+
+    Attributes:
+        clearing: for the record.
+        freed: counted tokens that it takes off the view.
+        enough: whether the view comes down to the goal by it.
+        first_index: position of the first message that it changes, inclusive.
+        last_index: position of the last, inclusive.
+        results: tool results that are cleared by it and were not before.
+        arguments: AI messages whose arguments are shortened by it.
+    """
+
+    clearing: Clearing
+    freed: int
+    enough: bool
+    first_index: int
+    last_index: int
+    results: int
+    arguments: int
+
+
+def plan_clearing(
+    messages: Sequence[BaseMessage],
+    record: CompactionRecord,
+    layout: Layout,
+    policy: Policy,
+    count: Callable[[Sequence[BaseMessage]], int],
+    *,
+    goal: Callable[[int], bool],
+) -> ClearingPlan | None:
+    """The least clearing that reaches the goal, the most there is where none does, None: nothing.
+
+    Args:
+        messages: the messages channel.
+        record: the record in the state.
+        layout: its view's parts.
+        policy: the numbers to decide by.
+        count: tokens of a sequence of messages.
+        goal: whether it is reached once so many counted tokens are freed.
+    """
+    rule, anchor = policy.clearing, layout.anchor
+    if rule is None:
+        return None
+    found = list(groups(messages, anchor.boundary))
+    repeats, old = _ends(messages, found, rule.keep)
+    if repeats <= anchor.boundary:
+        return None
+    pinned = protected(messages, range(anchor.boundary, repeats), policy.pinned, set())
+    last = _cleared_before(messages, record.get("clearing"), layout)
+
+    def until(stop: int) -> Clearing:
+        """The clearing of repeats, and of everything before index ``stop``."""
+        newest = max(stop - 1, last)
+        return Clearing(
+            last_index=anchor.position_of(newest) if newest >= anchor.boundary else -1,
+            last_id=messages[newest].id if newest >= anchor.boundary else None,
+            repeats_index=anchor.position_of(repeats - 1),
+            repeats_id=messages[repeats - 1].id,
+            least_chars=rule.least_chars,
+            argument_chars=rule.argument_chars,
+            protected=list(rule.protected),
+            kept_ids=[message_key(messages[index], index) for index in sorted(pinned)],
+        )
+
+    def under(clearing: Clearing) -> Layout:
+        return replace(
+            layout,
+            cleared=cleared(
+                messages,
+                clearing,
+                start=anchor.boundary,
+                position=anchor.position,
+                recall=layout.render.get("recall"),
+            ),
+        )
+
+    least, most = under(until(0)), under(until(old))
+    changed = {*least.cleared.messages, *most.cleared.messages, *layout.cleared.messages}
+    touched = [group for group in found if not changed.isdisjoint(range(group.start, group.stop))]
+
+    def sizes(shown: Layout) -> list[int]:
+        return [count(shown.shown(range(group.start, group.stop))) for group in touched]
+
+    present, without, cut = sizes(layout), sizes(least), sizes(most)
+    freed, stop = sum(present) - sum(without), 0
+    for group, one, other in zip(touched, without, cut, strict=True):
+        if goal(freed) or group.stop > old:
+            break
+        freed, stop = freed + one - other, group.stop
+    clearing = until(stop)
+    made = under(clearing).cleared.messages
+    new = {index for index, message in made.items() if index not in layout.cleared.messages}
+    if not new or freed <= 0:
+        return None
+    results = sum(isinstance(messages[index], ToolMessage) for index in new)
+    return ClearingPlan(
+        clearing=clearing,
+        freed=freed,
+        enough=goal(freed),
+        first_index=anchor.position_of(min(new)),
+        last_index=anchor.position_of(max(new)),
+        results=results,
+        arguments=len(new) - results,
+    )
+
+
+def _ends(messages: Sequence[BaseMessage], found: Sequence[Group], keep: int) -> tuple[int, int]:
+    """Indexes after the last group that is complete, and after the last old one.
+
+    The newest ``keep`` groups with calls, and what follows the first of them, are not old.
+    """
+    complete = first_open(messages, found)
+    repeats = found[complete - 1].stop if complete else 0
+    with_calls = [
+        group
+        for group in found[:complete]
+        if any(calls_of(messages[run.start]) for run in group.runs)
+    ]
+    if keep <= 0:
+        return repeats, repeats
+    return repeats, with_calls[-keep].start if len(with_calls) > keep else 0
+
+
+def _cleared_before(
+    messages: Sequence[BaseMessage], clearing: Clearing | None, layout: Layout
+) -> int:
+    """Index of the last message that was cleared before, -1 where there is none."""
+    if clearing is None:
+        return -1
+    hint = layout.anchor.index_of(clearing["last_index"])
+    return place_of(messages, hint, clearing["last_id"])

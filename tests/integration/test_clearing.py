@@ -1,0 +1,371 @@
+"""Tier 1: old tool results are cleared before any model is asked, and nothing is lost by it."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    ToolMessage,
+)
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+
+from langgraph_compaction import (
+    CompactionNode,
+    CompactionState,
+    merge_compaction,
+    model_view,
+    pin,
+    request_compaction,
+    restore,
+)
+from langgraph_compaction.state import merge_messages
+from tests.support import folding
+from tests.support.folding import Recorder, State, state_of
+
+BIG = 3_200
+"""Characters of a result: about 1,000 tokens."""
+
+
+def node(model: Any = None, **values: Any) -> CompactionNode:
+    settings = {"trigger": ("tokens", 8_000), "target": 6_000, "keep": ("tokens", 1_000)}
+    return folding.node(Recorder() if model is None else model, **(settings | values))
+
+
+def text_of(n: int, size: int = BIG) -> str:
+    line = f"result {n} line of text that says {n * 7919}; "
+    return (line * (size // len(line) + 1))[:size]
+
+
+def read(n: int, *, path: str = "", text: str = "", **more: Any) -> list[BaseMessage]:
+    """A call with its result of about 1,000 tokens."""
+    call: Any = {"name": "read_file", "args": {"path": path or f"/src/{n}.py"}, "id": f"c{n}"}
+    return [
+        AIMessage("", id=f"a{n}", tool_calls=[call]),
+        ToolMessage(text or text_of(n), tool_call_id=f"c{n}", name="read_file", id=f"t{n}", **more),
+    ]
+
+
+def history(length: int = 10, *odd: BaseMessage) -> list[BaseMessage]:
+    return [
+        HumanMessage("Fix it.", id="h"),
+        *odd,
+        *[message for n in range(length) for message in read(n)],
+    ]
+
+
+def visited(compact: CompactionNode, state: State) -> State:
+    before = deepcopy(state)
+    update = compact.invoke(state)
+    assert state == before
+    assert asyncio.run(compact.ainvoke(deepcopy(state))).keys() == update.keys()
+    return {**state, "compaction": merge_compaction(state["compaction"], update.get("compaction"))}
+
+
+def cleared(view: Sequence[BaseMessage]) -> list[str]:
+    return [str(one.id) for one in view if str(one.content).startswith("[Cleared: result of ")]
+
+
+# ---- what is cleared
+
+
+def test_clearing_that_is_enough_calls_no_model() -> None:
+    summariser, events = Recorder(), list[dict[str, Any]]()
+    compact = node(summariser, hook=events.append)
+    state = state_of(history())
+    decision = compact.explain(state)
+    assert decision.action == "clear"
+    assert decision.cleared == (2, 10)
+    assert "would be cleared" in str(decision)
+    assert compact.route("agent")(state) == "compact"
+    state = visited(compact, state)
+    assert summariser.prompts == []
+    view = compact.view(state)
+    assert cleared(view) == ["t0", "t1", "t2", "t3", "t4"]  # the oldest, as many as it takes
+    assert compact.measure(state).tokens <= 6_000
+    assert compact.measure(state).tokens == pytest.approx(decision.tokens_after, rel=0.01)
+    told = [event for event in events if event["type"] != "compaction.skipped"]
+    assert [event["type"] for event in told] == ["compaction.cleared"] * 2  # sync and async
+    assert told[0]["results"] == 5
+    assert told[0]["arguments"] == 0
+    assert (told[0]["first_index"], told[0]["last_index"]) == (2, 10)
+    assert told[0]["tokens_after"] == compact.measure(state).tokens < told[0]["tokens_before"]
+    assert model_view(state) == view
+    assert compact.invoke(state) == {}
+    assert compact.route("agent")(state) == "agent"
+
+
+def test_a_placeholder_says_what_it_was_and_how_to_get_it_back() -> None:
+    view = node().view(visited(node(), state_of(history())))
+    assert view[2].content == (
+        "[Cleared: result of read_file, 3,200 characters, outcome ok. "
+        "Call the tool again if you need it.]"
+    )
+    recalling = node(recall_tool="recall")
+    view = recalling.view(visited(recalling, state_of(history())))
+    assert str(view[2].content).endswith('outcome ok. recall(id="c0") shows it.]')
+    assert model_view(visited(recalling, state_of(history()))) == view
+    assert (view[2].id, view[2].type) == ("t0", "tool")
+
+
+def test_repeats_and_superseded_reads_come_first() -> None:
+    twice = [
+        HumanMessage("Fix it.", id="h"),
+        *read(0, path="/a.py"), *read(1), *read(2, path="/a.py"), *read(3), *read(4), *read(5),
+        *read(6, text=text_of(4)), *read(7), *read(8, text=text_of(1)), *read(9),
+    ]  # fmt: skip
+    compact = node(target=7_500)
+    view = compact.view(visited(compact, state_of(twice)))
+    assert cleared(view) == ["t0", "t1", "t4"]
+    assert "A newer result of the same call stands further below." in str(view[2].content)
+    assert "The same text stands further below." in str(view[4].content)
+    # Where that is not enough, the oldest of the others follow.
+    compact = node(target=6_000)
+    view = compact.view(visited(compact, state_of(twice)))
+    assert cleared(view) == ["t0", "t1", "t2", "t3", "t4"]
+
+
+def test_an_error_does_not_supersede_a_result_and_is_kept() -> None:
+    failing = read(9, path="/src/0.py", text="no such file\n" * 200, status="error")
+    compact = node(target=2_000, clear_keep=0)
+    messages = [*history(8), *failing, *read(10)]
+    view = compact.view(visited(compact, state_of(messages)))
+    assert "t9" not in cleared(view)
+    assert "newer result" not in str(view[2].content)
+
+
+def test_protected_tools_pins_and_the_newest_groups_stay() -> None:
+    skill: Any = {"name": "load_skill", "args": {"text": "y" * 5_000}, "id": "s"}
+    odd = [
+        AIMessage("", id="as", tool_calls=[skill]),
+        ToolMessage(text_of(77), tool_call_id="s", id="ts"),
+        AIMessage("", id="ap", tool_calls=[{**skill, "name": "other", "id": "p"}]),
+        pin(ToolMessage(text_of(78), tool_call_id="p", id="tp")),
+        AIMessage("", id="ar", tool_calls=[{"name": "notes", "args": {}, "id": "r"}]),
+        ToolMessage(text_of(79), tool_call_id="r", name="notes", id="tr"),
+    ]
+    rule = {"type": "tool", "name": "notes"}
+    compact = node(
+        protected_tools=["load_skill"],
+        pinned=rule,
+        trigger=("tokens", 10_000),
+        target=None,
+        clear_keep=4,
+    )
+    state = visited(compact, state_of(history(8, *odd)))
+    view = compact.view(state)
+    assert not {"ts", "tp", "tr"} & set(cleared(view))
+    assert "t7" not in cleared(view)
+    shown = {str(one.id): one for one in view}
+    assert shown["as"].tool_calls[0]["args"] == {"text": "y" * 5_000}  # type: ignore[attr-defined]
+    assert model_view(state) == view
+
+
+def test_results_that_are_short_and_arguments_that_are_not() -> None:
+    long: Any = {"path": "/a.py", "text": "x = y\n" * 350}
+    calls = [
+        message
+        for n in range(12)
+        for message in (
+            AIMessage("", id=f"a{n}", tool_calls=[{"name": "write", "args": long, "id": f"c{n}"}]),
+            ToolMessage("ok", tool_call_id=f"c{n}", id=f"t{n}"),
+        )
+    ]
+    events = list[dict[str, Any]]()
+    compact = node(hook=events.append)
+    state = visited(compact, state_of([HumanMessage("Go.", id="h"), *calls]))
+    view = compact.view(state)
+    assert cleared(view) == []
+    first: Any = view[1]
+    assert first.tool_calls[0]["args"]["path"] == "/a.py"
+    assert "characters cleared" in first.tool_calls[0]["args"]["text"]
+    assert events[0]["arguments"] > 0 == events[0]["results"]
+    newest: Any = view[-2]
+    assert newest.tool_calls[0]["args"] == long
+
+
+def test_media_in_old_results_become_markers() -> None:
+    image = {"type": "image", "base64": "aGk=" * 90, "mime_type": "image/png"}
+    odd = [
+        AIMessage("", id="ai", tool_calls=[{"name": "screenshot", "args": {}, "id": "i"}]),
+        ToolMessage([image, {"type": "text", "text": "done"}], tool_call_id="i", id="ti"),
+    ]
+    view = node().view(visited(node(), state_of(history(10, *odd))))
+    assert view[2].content == (
+        "[Cleared: result of screenshot, 4 characters, [image image/png 270 bytes], outcome ok. "
+        "Call the tool again if you need it.]"
+    )
+
+
+# ---- clearing and folding
+
+
+def test_where_clearing_is_not_enough_the_summariser_reads_the_originals() -> None:
+    summariser = Recorder()
+    compact = node(summariser, target=2_500)
+    state = visited(compact, state_of(history()))
+    assert summariser.prompts
+    assert "result 0 line of text" in summariser.read
+    assert "[Cleared" not in summariser.read
+    assert "clearing" not in state["compaction"]
+
+
+def test_what_was_cleared_is_folded_from_its_originals_later() -> None:
+    summariser = Recorder()
+    compact = node(summariser)
+    state = visited(compact, state_of(history()))
+    assert "clearing" in state["compaction"]
+    state["messages"] += [message for n in range(20, 60) for message in read(n, text="x " * 400)]
+    while not summariser.prompts:
+        state = visited(compact, state)
+        state["messages"] += [HumanMessage("go on " * 400, id=f"h{len(state['messages'])}")]
+    assert "result 0 line of text" in summariser.read
+    assert "[Cleared" not in summariser.read
+
+
+def test_a_clearing_only_grows_until_the_next_fold() -> None:
+    compact = node(clear_keep=1)
+    state = state_of(history())
+    marks = []
+    for n in range(20, 40):
+        state = visited(compact, state)
+        if "segments" in state["compaction"]:
+            break
+        before = set(cleared(compact.view(state)))
+        marks.append(state["compaction"].get("clearing", {}).get("last_index", -1))
+        state["messages"] += read(n, path="/src/0.py")  # would supersede an older one
+        assert set(cleared(compact.view(state))) == before
+    assert marks == sorted(marks)
+    assert len(set(marks)) > 1
+
+
+def test_a_restore_shows_originals_and_not_their_placeholders() -> None:
+    state = visited(node(clear=False), state_of(history()))
+    assert "segments" in state["compaction"]
+    state["messages"] += [message for n in range(20, 30) for message in read(n)]
+    state = visited(node(), state)
+    assert cleared(model_view(state))
+    update = restore(state, segment=0)
+    back = {**state, "compaction": merge_compaction(state["compaction"], update["compaction"])}
+    assert cleared(model_view(back)) == []
+
+
+def test_a_clearing_has_to_be_worth_the_broken_prefix() -> None:
+    small = [m for n in range(3) for m in read(n, text=text_of(n, 1_200))]
+    filler = [HumanMessage("w " * 3_600, id=f"f{n}") for n in range(2)]
+    tail = [m for n in range(4, 7) for m in read(n, text="ok")]
+    state = state_of([HumanMessage("Go.", id="h"), *small, *filler, *tail])
+    assert node(target=None).explain(state).action == "fold"
+    assert node(clear_min_share=0.05, target=None).explain(state).action == "clear"
+
+
+def test_off_means_off() -> None:
+    compact = node(clear=False)
+    state = visited(compact, state_of(history()))
+    assert "segments" in state["compaction"]
+    assert cleared(compact.view(state)) == []
+
+
+def test_a_request_folds() -> None:
+    compact = node()
+    asked = {"messages": history(4), "compaction": {}, **request_compaction()}
+    assert compact.explain(asked).action == "fold"
+
+
+def test_steps_and_messages_are_brought_down_by_folds_alone() -> None:
+    for trigger in (("messages", 10), ("steps", 5)):
+        assert node(trigger=trigger, target=None).explain(state_of(history())).action == "fold"
+
+
+# ---- where the summarisers fail
+
+
+def failing(_: Any) -> str:
+    raise RuntimeError("down")
+
+
+def test_at_the_hard_limit_clearing_comes_before_extracts() -> None:
+    compact = node(failing, context_window=9_000, trigger=("tokens", 7_900), target=2_000)
+    state = visited(compact, state_of(history()))
+    assert "segments" not in state["compaction"]
+    assert cleared(compact.view(state))
+    assert compact.measure(state).tokens <= 8_100
+
+
+def test_extracts_follow_where_clearing_is_not_enough_at_the_hard_limit() -> None:
+    talk = [HumanMessage(f"word{n} " * 600, id=f"w{n}") for n in range(12)]
+    compact = node(failing, context_window=9_000, trigger=("tokens", 7_900))
+    state = visited(compact, state_of([*talk, *history(3)]))
+    assert state["compaction"]["segments"][0]["model"] == "extractive"
+    assert compact.measure(state).tokens <= 8_100
+
+
+def test_while_the_summarisers_rest_clearing_goes_on() -> None:
+    compact = node(failing, target=2_500)
+    state = visited(compact, state_of(history()))
+    assert state["compaction"]["failures"]["count"] == 1
+    assert "clearing" not in state["compaction"]
+    again = compact.explain(state)
+    assert again.action == "clear"
+    assert again.cooling is not None
+    state = visited(compact, state)
+    assert cleared(compact.view(state))
+    assert state["compaction"]["failures"]["count"] == 1
+
+
+# ---- the record
+
+
+def test_the_record_is_plain_json_and_does_not_grow_with_what_is_cleared() -> None:
+    sizes = []
+    for length in (10, 40):
+        record = visited(node(target=None), state_of(history(length)))["compaction"]
+        assert json.loads(json.dumps(record)) == record
+        sizes.append(len(json.dumps(record)))
+    assert abs(sizes[1] - sizes[0]) < 20
+
+
+def test_where_the_mark_is_gone_everything_is_shown() -> None:
+    state = visited(node(), state_of(history()))
+    marked = state["compaction"]["clearing"]
+    gone = [RemoveMessage(id=marked[key]) for key in ("last_id", "repeats_id")]
+    state["messages"] = merge_messages(state["messages"], gone)
+    assert cleared(model_view(state)) == []
+
+
+def test_a_deleted_message_before_the_mark_moves_nothing() -> None:
+    state = visited(node(), state_of(history()))
+    before = cleared(model_view(state))
+    state["messages"] = merge_messages(state["messages"], [RemoveMessage(id="h")])
+    assert cleared(model_view(state)) == before
+
+
+def test_messages_without_ids_are_cleared_by_position() -> None:
+    bare = [message.model_copy(update={"id": None}) for message in history()]
+    compact = node()
+    state = visited(compact, state_of(bare))
+    shown = [str(one.content).startswith("[Cleared") for one in compact.view(state)]
+    assert sum(shown) == 5
+
+
+def test_it_works_in_a_graph_with_a_checkpointer() -> None:
+    compact = node(recall_tool="recall")
+    builder = StateGraph(CompactionState)
+    builder.add_node("compact", compact)
+    builder.add_edge(START, "compact")
+    graph = builder.compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "1"}}
+    graph.invoke({"messages": history()}, config)
+    values = graph.get_state(config).values
+    assert cleared(model_view(values)) == ["t0", "t1", "t2", "t3", "t4"]
+    assert len(values["messages"]) == 21
+    assert all(len(str(m.content)) == BIG for m in values["messages"] if m.type == "tool")
+    graph.invoke({"messages": read(50)}, config)
+    assert len(cleared(model_view(graph.get_state(config).values))) == 5
