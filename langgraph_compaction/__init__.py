@@ -24,6 +24,7 @@ from langgraph_compaction.ondemand import (
     create_compact_tool,
     request_compaction,
 )
+from langgraph_compaction.recall import create_recall_tool
 from langgraph_compaction.record import CompactionRecord, DigestSegment
 from langgraph_compaction.run.tiers import ModelTier
 from langgraph_compaction.settings import CompactionSettings
@@ -58,6 +59,7 @@ __all__ = [
     "TriggerCheck",
     "compact_conversation",
     "create_compact_tool",
+    "create_recall_tool",
     "edit_digest",
     "forget",
     "load_settings",

@@ -1,0 +1,168 @@
+"""An agent tool that finds the originals of what was folded, cleared or clipped."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.prebuilt import ToolRuntime
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
+from pydantic import Field
+
+from langgraph_compaction.archive import Archive, Steps, aperform, archive_of, perform
+from langgraph_compaction.errors import ConfigurationError
+from langgraph_compaction.plan import counting
+from langgraph_compaction.recall import ranking
+from langgraph_compaction.recall.answering import Content, Options, Request, steps_of_answer
+from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, read_state
+
+LEAST_TOKENS = 300
+"""Tokens of an answer, at least: below, labels leave no room for an original."""
+
+DESCRIPTION = (
+    "Look up messages of this conversation that you see only as a digest, a placeholder or in "
+    "part. Give `id` (of a message or a tool call), or `first` and `last` (positions){words}. "
+    "What comes back are the originals, word for word, page by page."
+)
+"""What the agent's model is told of the tool."""
+_WORDS = ", or `query` (words to search for; `first` and `last` narrow it)"
+
+_NOWHERE = InMemoryStore()
+"""Stands for a store where there is none; nothing is asked of it."""
+
+_Id = Annotated[str | None, Field(description="Id of a message or of a tool call.")]
+_First = Annotated[int | None, Field(description="Position of the first message, from 0.")]
+_Last = Annotated[int | None, Field(description="Position of the last message, inclusive.")]
+_Query = Annotated[str | None, Field(description="Words to search for.")]
+_Page = Annotated[int | None, Field(description="Which page of the answer, from 1.")]
+
+
+def create_recall_tool(
+    *,
+    archive: BaseStore | None = None,
+    name: str = "recall",
+    max_tokens: int = 2_000,
+    token_counter: Any = None,
+    messages_key: str = MESSAGES_KEY,
+    compaction_key: str = COMPACTION_KEY,
+    search: bool = True,
+    media: bool = False,
+) -> BaseTool:
+    """A tool by which the agent gets back what it was folded, cleared or clipped out of its view.
+
+    Its answer is an ordinary tool result: labelled as data, at most ``max_tokens`` long, and
+    cleared again in its turn. What cannot be found is answered in words, never with an exception.
+    Originals in the state are found there; pruned ones in the archive, of this thread and this
+    branch of it alone. Reasoning is left out.
+
+    Args:
+        archive: the store with the pruned originals; None: the store that the graph runs with.
+        name: the tool's name. Give it to the node, too (``recall_tool=``), so that placeholders
+            say how to get the original.
+        max_tokens: tokens of an answer, at most; at least `LEAST_TOKENS`.
+        token_counter: what counts them, as for `CompactionNode`; None: the estimate, which needs
+            no vocabulary.
+        messages_key: name of the channel with the messages.
+        compaction_key: name of the channel with the record.
+        search: whether originals are found by words, too. Takes the ``recall`` extra.
+        media: whether an image or file is returned itself where ``id`` names the message with it
+            and it fits. Only for models that take images in tool results: others refuse the call,
+            and every later one. False: as a marker.
+
+    Raises:
+        ConfigurationError: an argument is unusable, or ``search`` without the extra. When the tool
+            is called: `MissingChannelError` where the state lacks a channel, `RecordError` where
+            the record cannot be read.
+    """
+    if max_tokens < LEAST_TOKENS:
+        raise ConfigurationError(
+            f"max_tokens: {max_tokens!r} leaves no room for originals. Give at least "
+            f"{LEAST_TOKENS}, or leave it out."
+        )
+    if search:
+        ranking.require()
+    options = Options(
+        name=name,
+        max_tokens=max_tokens,
+        counter=counting.token_counter(token_counter or "estimate"),
+        search=search,
+        media=media,
+    )
+
+    def prepared(
+        runtime: ToolRuntime[Any, Any], request: Request
+    ) -> tuple[BaseStore, Steps[Content]]:
+        messages, record = read_state(
+            runtime.state, messages_key=messages_key, compaction_key=compaction_key
+        )
+        store = runtime.store if archive is None else archive
+        found = _archive(store, runtime.config)
+        return store or _NOWHERE, steps_of_answer(request, messages, record, found, options)
+
+    def answer(runtime: ToolRuntime[Any, Any], request: Request) -> Content:
+        store, steps = prepared(runtime, request)
+        return perform(store, steps)
+
+    async def aanswer(runtime: ToolRuntime[Any, Any], request: Request) -> Content:
+        store, steps = prepared(runtime, request)
+        return await aperform(store, steps)
+
+    # Two pairs, since a tool's arguments are its function's parameters.
+    def recall(
+        runtime: ToolRuntime[Any, Any],
+        *,
+        id: _Id = None,
+        first: _First = None,
+        last: _Last = None,
+        query: _Query = None,
+        page: _Page = None,
+    ) -> Content:
+        return answer(runtime, Request(id, first, last, query, page))
+
+    async def arecall(
+        runtime: ToolRuntime[Any, Any],
+        *,
+        id: _Id = None,
+        first: _First = None,
+        last: _Last = None,
+        query: _Query = None,
+        page: _Page = None,
+    ) -> Content:
+        return await aanswer(runtime, Request(id, first, last, query, page))
+
+    def look_up(
+        runtime: ToolRuntime[Any, Any],
+        *,
+        id: _Id = None,
+        first: _First = None,
+        last: _Last = None,
+        page: _Page = None,
+    ) -> Content:
+        return answer(runtime, Request(id, first, last, None, page))
+
+    async def alook_up(
+        runtime: ToolRuntime[Any, Any],
+        *,
+        id: _Id = None,
+        first: _First = None,
+        last: _Last = None,
+        page: _Page = None,
+    ) -> Content:
+        return await aanswer(runtime, Request(id, first, last, None, page))
+
+    return StructuredTool.from_function(
+        func=recall if search else look_up,
+        coroutine=arecall if search else alook_up,
+        name=name,
+        description=DESCRIPTION.format(words=_WORDS if search else ""),
+    )
+
+
+def _archive(store: BaseStore | None, config: RunnableConfig) -> Archive | None:
+    """The archive of the run's graph and thread; None where there is no store or no thread."""
+    try:
+        return None if store is None else archive_of(store, config)
+    except ConfigurationError:  # a run without a thread: nothing of it was ever archived
+        return None

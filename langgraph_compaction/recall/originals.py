@@ -1,0 +1,141 @@
+"""The originals of a thread: those in the state, and those in its archive."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from langchain_core.messages import BaseMessage, ToolMessage
+
+from langgraph_compaction.archive import Archived
+from langgraph_compaction.archive.items import TEXT_CHARS, call_ids, storable
+from langgraph_compaction.archive.texts import CALL, full_text, plain_text
+from langgraph_compaction.record import CompactionRecord
+from langgraph_compaction.view import build_view
+from langgraph_compaction.view.anchors import locate
+
+CLIPPED_CHARS = 4_000
+"""Characters of a message in the view above which it may be shown in part: it is searched, too."""
+ID_CHARS = 100
+"""Characters of an id that a label shows; a longer one is no help to a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """One original.
+
+    Attributes:
+        position: in the thread; None where it is unknown, as of kept messages before a prune.
+        id: of the message.
+        type: of the message.
+        name: of the message.
+        call_ids: of the calls that it makes or answers.
+        seen: whether the agent sees it in full anyway.
+    """
+
+    position: int | None
+    id: str | None
+    type: str
+    name: str | None
+    call_ids: tuple[str, ...]
+    seen: bool
+    _held: BaseMessage | Archived
+
+    def message(self) -> BaseMessage:
+        """The message itself."""
+        return self._held.message() if isinstance(self._held, Archived) else self._held
+
+    def searched(self, tool: str) -> str:
+        """What a search goes through: its text, without calls of the recall tool itself."""
+        if self.type == "tool" and self.name == tool:
+            return ""
+        if isinstance(self._held, Archived) and len(self._held.text) < TEXT_CHARS:
+            text = self._held.text
+        else:
+            text = plain_text(self.message())
+        return re.sub(rf"^{re.escape(CALL + tool)} .*$", "", text, flags=re.MULTILINE)
+
+    def shown(self, text: str, *, excerpt: bool = False) -> str:
+        """``text`` between tags that say what it is.
+
+        The mark at their end is a hash of the text, so that no text can close its own.
+        """
+        mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        tag = "excerpt" if excerpt else "original"
+        position = "unknown" if self.position is None else str(self.position)
+        parts = [f"position={position}"]
+        if self.id and len(self.id) <= ID_CHARS:
+            parts.append(f"id={json.dumps(self.id, ensure_ascii=False)}")
+        parts.append(f"type={_word(self.type)}")
+        if self.name:
+            parts.append(f"name={_word(self.name)}")
+        message = None if isinstance(self._held, Archived) and excerpt else self.message()
+        if isinstance(message, ToolMessage) and message.status == "error":
+            parts.append("outcome=error")
+        return f"<{tag} {' '.join(parts)} mark={mark}>\n{text}\n</{tag} {mark}>"
+
+    def in_full(self, call_id: str | None = None) -> str:
+        """The whole of it between tags; of an AI message only the call with that id."""
+        return self.shown(full_text(self.message(), call_id))
+
+
+def _word(value: str) -> str:
+    return re.sub(r"[^\w.:/@-]", "_", value)[:60]
+
+
+def in_state(messages: Sequence[BaseMessage], record: CompactionRecord) -> list[Original]:
+    """The messages of the channel, hidden or not."""
+    anchor = locate(messages, record)
+    view = build_view(messages, record)  # kept: an object's identity holds while it lives
+    seen = {id(message) for message in view}
+    unknown = anchor.boundary if record.get("pruned") else 0
+    return [
+        Original(
+            position=anchor.position_of(index) if index >= unknown else None,
+            id=message.id,
+            type=message.type,
+            name=message.name,
+            call_ids=call_ids(message),
+            seen=id(message) in seen and len(str(message.content)) < CLIPPED_CHARS,
+            _held=message,
+        )
+        for index, message in enumerate(messages)
+    ]
+
+
+def with_archived(state: Sequence[Original], archived: Sequence[Archived]) -> list[Original]:
+    """Both, by position; of one that is in both, that of the state."""
+    present = {storable(one.id) for one in state if one.id}
+    found = {
+        (one.position, one.id): Original(
+            position=one.position,
+            id=one.id,
+            type=one.type,
+            name=one.name,
+            call_ids=one.call_ids,
+            seen=False,
+            _held=one,
+        )
+        for one in archived
+        if one.id not in present
+    }
+    return sorted([*found.values(), *state], key=_place)
+
+
+def _place(original: Original) -> int:
+    return -1 if original.position is None else original.position
+
+
+def with_handle(originals: Sequence[Original], handle: str) -> tuple[list[Original], bool]:
+    """The originals that an id names, and whether it is that of a call.
+
+    A message's id comes first; what has the id of a call is what makes and what answers it.
+    """
+    known = {handle, storable(handle)}
+    named = [one for one in originals if one.id in known]
+    if named:
+        return named, False
+    return [one for one in originals if not known.isdisjoint(one.call_ids)], True

@@ -1,0 +1,70 @@
+"""Which texts answer a query best: BM25, from the library bm25s (the ``recall`` extra).
+
+bm25s is MIT-licensed, kept up, and needs numpy alone. It is given words, not text: its own
+tokenizer drops one-letter words and knows no script without spaces.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any
+
+from langgraph_compaction.digest.sentences import words
+from langgraph_compaction.errors import ConfigurationError
+
+MOST_WORDS = 64
+"""Words of a query that count; the rest is left out."""
+
+
+def require() -> None:
+    """Check that a search is possible.
+
+    Raises:
+        ConfigurationError: bm25s is not installed.
+    """
+    if find_spec("bm25s") is None:
+        raise ConfigurationError(
+            "create_recall_tool: searching by words needs the library bm25s. Install it: "
+            'pip install "langgraph-compaction[recall]". Or pass search=False: originals are then '
+            "found by id and position."
+        )
+
+
+def query_words(query: str) -> list[str]:
+    """The words of a query, each once."""
+    return list(dict.fromkeys(words(query)))[:MOST_WORDS]
+
+
+def ranked(texts: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """Indexes of the texts that have at least one of the words, the best first.
+
+    Args:
+        texts: what is searched.
+        wanted: of `query_words`. Of texts that are equally good the later one comes first.
+    """
+    # Only those that can match are cut into words: a quick look is a hundred times as fast.
+    chosen = [index for index, text in enumerate(texts) if _may_match(text, wanted)]
+    corpus = [words(texts[index]) for index in chosen]
+    if not any(corpus):
+        return []
+    index = _index_class()()
+    index.index(corpus, show_progress=False)
+    scores = index.get_scores(list(wanted))
+    best = sorted(range(len(chosen)), key=lambda n: (-float(scores[n]), -chosen[n]))
+    return [chosen[n] for n in best if scores[n] > 0]
+
+
+def _index_class() -> Any:
+    log = logging.getLogger("bm25s")
+    level = log.level
+    import bm25s
+
+    log.setLevel(level)  # when it is loaded it has every line of its log pass
+    return bm25s.BM25
+
+
+def _may_match(text: str, wanted: Sequence[str]) -> bool:
+    plain = text.lower().replace("\u2019", "'")  # as `words` reads it
+    return any(word in plain for word in wanted)
