@@ -85,7 +85,11 @@ class Archived:
                 f"langgraph_compaction (format {self._value['v']}, this one reads up to "
                 f"{ITEM_VERSION}). Upgrade langgraph_compaction wherever this thread runs."
             )
-        return _restored(self._value)
+        restored = _restored(self._value)
+        if isinstance(restored, BaseMessage):
+            return restored
+        # What LangGraph's strict mode makes of a class that it does not know: the fields.
+        return messages_from_dict([{"type": self.type, "data": dict(restored)}])[0]
 
 
 def item_of(
@@ -157,12 +161,11 @@ def _dumped(data: Any) -> str:
     return json.dumps(data) if _NOT_STORABLE.search(text) else text
 
 
-def _restored(body: Mapping[str, Any]) -> BaseMessage:
+def _restored(body: Mapping[str, Any]) -> Any:
     if "message" in body:
         return messages_from_dict([json.loads(body["message"])])[0]
     kind, packed = body["serialised"]
-    restored: BaseMessage = _SERIALIZER.loads_typed((kind, base64.b64decode(packed)))
-    return restored
+    return _SERIALIZER.loads_typed((kind, base64.b64decode(packed)))
 
 
 def _plain(value: Any) -> Any:

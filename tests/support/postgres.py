@@ -17,8 +17,9 @@ _NUMBERS = count(1)
 def running_postgres() -> Iterator[str]:
     """Start a server in a folder of its own, give its address, and stop and delete it in the end.
 
-    It listens on a socket in that folder alone, so that several may run at once. Skips the test
-    where there is no wheel for this Python.
+    It listens on a socket in that folder alone, so that several may run at once. PostgreSQL refuses
+    to run as root: started by root it runs as the user "pgserver", which is made if need be. Skips
+    the test where there is no wheel for this Python.
     """
     pgserver = pytest.importorskip("pgserver")
     # Not pytest's folders: their paths are too long for a socket, and root's are closed to the

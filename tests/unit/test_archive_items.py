@@ -1,5 +1,6 @@
 """An archived message comes back as it was, and its item is plain JSON that every store takes."""
 
+import itertools
 import json
 import math
 from datetime import date
@@ -20,7 +21,9 @@ from langchain_core.messages import (
     SystemMessage,
     ToolMessage,
 )
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+from langgraph_compaction.archive import items
 from langgraph_compaction.archive.items import TEXT_CHARS, Archived, item_of
 from langgraph_compaction.archive.texts import CALL, full_text
 from langgraph_compaction.errors import CompactionError
@@ -80,7 +83,6 @@ MESSAGES: list[BaseMessage] = [
     ToolMessage([IMAGE], tool_call_id="c4"),
     FunctionMessage("42", name="answer"),
     ChatMessage("Critique", role="critic", id="c"),
-    Own("of a class of its own", id="own"),
 ]
 
 
@@ -107,6 +109,22 @@ def test_any_text_and_arguments_come_back(text: str, name: str, args: dict[str, 
     message = AIMessage(text, name=name, tool_calls=[{"name": "f", "args": args, "id": text}])
     back = stored(message).message()
     assert repr(back) == repr(message)  # nan is not equal to itself
+
+
+def test_a_class_of_an_application_comes_back_as_far_as_it_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Registered or not, strict or not: its type and fields are there.
+    permissive = JsonPlusSerializer(allowed_msgpack_modules=True)
+    strict = JsonPlusSerializer(allowed_msgpack_modules=None)
+    for writes, reads in itertools.product([permissive, strict], repeat=2):
+        monkeypatch.setattr(items, "_SERIALIZER", writes)
+        archived = stored(Own("of its own", id="own", name="n"))
+        monkeypatch.setattr(items, "_SERIALIZER", reads)
+        back = archived.message()
+        assert isinstance(back, HumanMessage)
+        assert (back.text, back.id, back.name) == ("of its own", "own", "n")
+        assert type(back) is (Own if writes is reads is permissive else HumanMessage)
 
 
 def test_a_tuple_comes_back_as_from_a_checkpointer() -> None:
