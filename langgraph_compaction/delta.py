@@ -20,6 +20,8 @@ from langgraph.channels.delta import DeltaChannel
 from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.state import CompactionState, merge_compaction, merge_messages
 
+__all__ = ["DeltaCompactionState", "merge_compaction_writes", "merge_message_writes"]
+
 SNAPSHOT_EVERY = 1_000
 """Writes to the messages after which a checkpoint holds all of them again.
 
@@ -110,6 +112,10 @@ def merge_compaction_writes(
     record: CompactionRecord, writes: Sequence[CompactionRecord | None]
 ) -> CompactionRecord:
     """Reducer for a `DeltaChannel` of the record: `merge_compaction` for many writes.
+
+    Args:
+        record: the record so far.
+        writes: the records that nodes returned, in order; None counts as the empty record.
 
     Raises:
         RecordError, RecordVersionError: as `merge_compaction`.

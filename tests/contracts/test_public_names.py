@@ -16,7 +16,7 @@ from langchain_core.tools import BaseTool
 from typing_extensions import is_typeddict
 
 import langgraph_compaction
-from langgraph_compaction import middleware, record
+from langgraph_compaction import delta, middleware, record
 
 NAMES = [
     "BudgetError",
@@ -51,10 +51,12 @@ NAMES = [
     "restore",
 ]
 MIDDLEWARE_NAMES = ["CompactionAgentState", "CompactionMiddleware"]
+DELTA_NAMES = ["DeltaCompactionState", "merge_compaction_writes", "merge_message_writes"]
 
 PUBLIC = {
     **{name: getattr(langgraph_compaction, name) for name in NAMES},
     **{name: getattr(middleware, name) for name in MIDDLEWARE_NAMES},
+    **{name: getattr(delta, name) for name in DELTA_NAMES},
 }
 # Reducers take what LangGraph hands them; their names say which is which.
 BY_NAME = {"merge_settings": {"current", "update"}}
@@ -101,6 +103,7 @@ METHODS = dict(methods())
 def test_the_public_names_are_exactly_these() -> None:
     assert langgraph_compaction.__all__ == NAMES
     assert middleware.__all__ == MIDDLEWARE_NAMES
+    assert delta.__all__ == DELTA_NAMES
 
 
 def test_no_other_name_can_be_taken_for_public() -> None:

@@ -29,6 +29,15 @@ from langgraph.types import Overwrite
 
 from langgraph_compaction import CompactionState, edit_digest, forget, model_view, restore
 from langgraph_compaction.delta import DeltaCompactionState, merge_message_writes
+from tests.integration.doubles import (
+    WINDOW,
+    Summaries,
+    assert_folded_once,
+    request,
+    steps_done,
+    work,
+    worker,
+)
 from tests.support.folding import Recorder, node
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}, "recursion_limit": 10_000}
@@ -64,14 +73,14 @@ class Thread:
         self.graph = builder.compile(checkpointer=saver)
 
     def _answer(self, state: Any) -> Any:
-        request = self.compact.view(state)[-1].text
-        return {"messages": [AIMessage(f"Answer to {request}: " + f"{request} " * 20)]}
+        asked = self.compact.view(state)[-1].text
+        return {"messages": [AIMessage(f"Answer to {asked}: " + f"{asked} " * 20)]}
 
     async def ask(self, *requests: str, config: Any = CONFIG) -> dict[str, Any]:
         """One turn a request; the state after the last."""
         found: dict[str, Any] = {}
-        for request in requests:
-            given = {"messages": [("user", request)]}
+        for text in requests:
+            given = {"messages": [("user", text)]}
             if isinstance(self.saver, AsyncSqliteSaver):
                 found = await self.graph.ainvoke(given, config, durability="sync")
             else:
@@ -167,8 +176,8 @@ async def test_each_fork_sees_its_own_record_and_messages(kind: str, tmp_path: P
 
         assert (await thread.state(main_end)).values == main
         assert (await thread.state(before.config)).values == before.values
-        for request in numbered(13, 20):
-            main = await thread.ask(request, config=main_end)
+        for text in numbered(13, 20):
+            main = await thread.ask(text, config=main_end)
             main_end = (await thread.state()).config
         assert requests_in(main["messages"]) == numbered(1, 20)
         ids = {message.id for message in main["messages"]}
@@ -203,7 +212,7 @@ async def test_an_update_of_an_old_checkpoint_stays_in_its_branch(
 async def test_each_checkpoint_shows_the_thread_as_it_was(kind: str, tmp_path: Path) -> None:
     async with opened(kind, tmp_path / "db") as saver:
         thread = Thread(saver)
-        turns = [(await thread.ask(request)) for request in numbered(1, 15)]
+        turns = [(await thread.ask(text)) for text in numbered(1, 15)]
         ends = [state for state in reversed(await thread.history()) if not state.next]
         assert [state.values for state in ends] == turns
         folded = [turn["compaction"].get("last_summarized_index", -1) for turn in turns]
@@ -378,8 +387,8 @@ async def test_a_subgraph_folds_in_its_own_channels(kind: str, tmp_path: Path) -
     outer.add_edge(START, "inner")
     async with opened(kind, tmp_path / "db") as saver:
         graph = outer.compile(checkpointer=saver)
-        for request in numbered(1, 14):
-            given: Any = {"messages": [("user", request)]}
+        for text in numbered(1, 14):
+            given: Any = {"messages": [("user", text)]}
             if kind == "sqlite-async":
                 await graph.ainvoke(given, CONFIG)
                 values = (await graph.aget_state(CONFIG)).values
@@ -390,3 +399,24 @@ async def test_a_subgraph_folds_in_its_own_channels(kind: str, tmp_path: Path) -
         assert len(values["messages"]) == 28
         assert values["compaction"]["segments"]
         assert len(compact.view(values)) < 16
+
+
+def test_an_agent_of_create_agent_takes_the_state() -> None:
+    from langchain.agents import create_agent
+
+    from langgraph_compaction.middleware import CompactionMiddleware
+
+    summaries = Summaries()
+    agent = create_agent(
+        worker(),
+        [work],
+        middleware=[CompactionMiddleware(summaries, context_window=WINDOW)],
+        checkpointer=InMemorySaver(),
+        state_schema=DeltaCompactionState,
+    )
+    assert isinstance(agent.channels["messages"], DeltaChannel)
+    assert isinstance(agent.channels["compaction"], DeltaChannel)
+    state = agent.invoke({"messages": [request(1, 30)]}, CONFIG)
+    assert steps_done(state["messages"]) == list(range(1, 31))
+    assert_folded_once(summaries.folded)
+    assert agent.get_state(CONFIG).values == state
