@@ -27,12 +27,20 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Overwrite
 
-from langgraph_compaction import CompactionState, edit_digest, forget, model_view, restore
+from langgraph_compaction import (
+    CompactionNode,
+    CompactionState,
+    edit_digest,
+    forget,
+    model_view,
+    restore,
+)
 from langgraph_compaction.delta import DeltaCompactionState, merge_message_writes
 from tests.integration.doubles import (
     WINDOW,
     Summaries,
     assert_folded_once,
+    loop,
     request,
     steps_done,
     work,
@@ -420,3 +428,50 @@ def test_an_agent_of_create_agent_takes_the_state() -> None:
     assert steps_done(state["messages"]) == list(range(1, 31))
     assert_folded_once(summaries.folded)
     assert agent.get_state(CONFIG).values == state
+
+
+def check_turns(saver: Any, durability: str) -> None:
+    """Turns of an agent with tools; after each the thread is read back as it ended."""
+    summaries = Summaries()
+    compact = CompactionNode(summaries, context_window=WINDOW, token_counter="estimate")
+    graph = loop(compact, worker(), state=DeltaCompactionState, checkpointer=saver)
+    for first, last in ((1, 20), (21, 40), (41, 41)):
+        given = {"messages": [request(first, last)]}
+        state = graph.invoke(given, CONFIG, durability=durability)
+        assert graph.get_state(CONFIG).values == state
+    assert steps_done(state["messages"]) == list(range(1, 42))
+    assert_folded_once(summaries.folded)
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+def test_turns_are_read_back_with_each_durability(durability: str, tmp_path: Path) -> None:
+    with SqliteSaver.from_conn_string(str(tmp_path / "db")) as saver:
+        check_turns(saver, durability)
+
+
+def test_turns_are_read_back_from_postgres(postgres: str) -> None:
+    from langgraph.checkpoint.postgres import PostgresSaver
+
+    with PostgresSaver.from_conn_string(postgres) as saver:
+        saver.setup()
+        check_turns(saver, "sync")
+
+
+@pytest.mark.parametrize("kind", SAVERS)
+async def test_parallel_branches_are_read_back_in_their_order(kind: str, tmp_path: Path) -> None:
+    builder = StateGraph(DeltaCompactionState)
+    names = [f"branch-{n}" for n in range(8)]
+    for name in names:
+        builder.add_node(name, lambda _, name=name: {"messages": [("ai", "the same"), name]})
+        builder.add_edge(START, name)
+    async with opened(kind, tmp_path / "db") as saver:
+        graph = builder.compile(checkpointer=saver)
+        for _ in range(2):
+            if kind == "sqlite-async":
+                state = await graph.ainvoke({"messages": "go"}, CONFIG)
+                found = (await graph.aget_state(CONFIG)).values
+            else:
+                state = graph.invoke({"messages": "go"}, CONFIG)
+                found = graph.get_state(CONFIG).values
+            assert shown(found["messages"]) == shown(state["messages"])
+        assert len({message.id for message in found["messages"]}) == 2 * 17
