@@ -264,7 +264,9 @@ def _ends_sentence(line: str, start: int, end: re.Match[str]) -> bool:
     elif last in _BEFORE_NUMBERS:
         goes_on = following[1:].isdigit()
     else:
-        goes_on = last in _ABBREVIATIONS or _DOTTED.fullmatch(last) is not None
+        # "300 s." ends a sentence; "J. Smith" and "z.B." do not.
+        unit = line[max(start, at - 2) : at - 1].isdigit() and len(last) == 1
+        goes_on = not unit and (last in _ABBREVIATIONS or _DOTTED.fullmatch(last) is not None)
     return not goes_on
 
 

@@ -358,3 +358,11 @@ def test_the_text_does_not_depend_on_the_seed_of_hashes() -> None:
     }
     assert len(found) == 1
     assert found.pop()
+
+
+def test_what_the_user_said_anew_is_due_although_the_segment_is_crowded() -> None:
+    earlier = Parts("Done.", ["The rollout timeout is 300 s. Use at most 3 replicas."]).text()
+    noise = [ToolMessage(f"cache_{n}: {n + 1000} rows", tool_call_id=str(n)) for n in range(60)]
+    span = [HumanMessage("The rollout timeout is 600 s now."), *noise]
+    text = facts(span, cap=70, before=[earlier]).completed("Services were rolled out.")
+    assert "600 s" in text

@@ -27,7 +27,7 @@ def order(mentioned: Mentioned) -> list[str]:
 
 
 def series(mentioned: Mentioned) -> dict[str, list[str]]:
-    return {subject: list(names) for subject, names in mentioned.series.items()}
+    return {subject: mentioned.series.values(subject) for subject in mentioned.series}
 
 
 def called(**arguments: object) -> AIMessage:
@@ -98,7 +98,7 @@ def test_the_values_from_before_are_older_than_those_of_the_span() -> None:
     assert [entry.mention.name for entry in mentioned.newest()] == ["9090"]
     again = read(HumanMessage("The port is 70."), before={"port": ["70", "80"]})
     assert [entry.mention.name for entry in again.newest()] == ["70"]
-    assert {"70", "80"} <= mentioned.older()
+    assert mentioned.series.all_passed() == {"70", "80"}
 
 
 def test_a_log_that_counts_takes_time_with_its_length_alone() -> None:
@@ -235,3 +235,51 @@ def test_nothing_read_is_changed() -> None:
 def test_a_span_without_text_mentions_nothing() -> None:
     assert read().ranked() == []
     assert read(HumanMessage(""), AIMessage([]), result("")).ranked() == []
+
+
+def test_values_that_different_calls_printed_are_of_different_things() -> None:
+    def reading(name: str, port: int) -> list[BaseMessage]:
+        call = {"name": "cat", "args": {"path": name}, "id": name}
+        return [
+            AIMessage("", tool_calls=[call]),
+            ToolMessage(f"listen_port: {port}", tool_call_id=name),
+        ]
+
+    files = [message for n in range(4) for message in reading(f"/srv/{n}.yaml", 7001 + n)]
+    mentioned = read(*files)
+    assert {"7001", "7002", "7003", "7004"} <= set(order(mentioned))
+    assert mentioned.newest() == []
+    assert mentioned.entries["listen_port (/srv/2.yaml)", "7003"]
+    # The same file again is another matter.
+    again = read(*files, *reading("/srv/0.yaml", 8001))
+    assert [entry.mention.name for entry in again.newest()] == ["8001"]
+    # What somebody speaks of is what the tool prints, until it is told otherwise.
+    said = read(HumanMessage("listen_port: 9999"), *reading("/srv/0.yaml", 7001))
+    assert [entry.mention.name for entry in said.newest()] == ["7001"]
+    # Calls that are about nothing nameable print one thing after the other.
+    asked = [AIMessage("", tool_calls=[{"name": "sh", "args": {"command": "a b"}, "id": "1"}])]
+    answered = [*asked, result("count: 5 rows"), *asked, result("count: 6 rows")]
+    assert [entry.mention.name for entry in read(*answered).newest()] == ["6 rows"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The rollout timeout is 450 s from now on, 300 s was too short.",
+        "Set the rollout timeout to 450 s instead of 300 s.",
+        "The rollout timeout is 450 s now (before: 300 s).",
+        "Change the rollout timeout from 300 s to 450 s.",
+        "The rollout timeout is 450 s, not 300 s.",
+        "Der rollout timeout ist jetzt 450 s statt 300 s.",
+        "The rollout timeout was 300 s. The rollout timeout is 450 s.",
+    ],
+)
+def test_a_value_that_is_said_to_be_past_is_not_the_newest(text: str) -> None:
+    for before in ({}, {"rollout timeout": ["300 s"]}, {"rollout timeout": ["100 s", "300 s"]}):
+        mentioned = read(HumanMessage(text), before=before)
+        assert {one.mention.name for one in mentioned.newest()} == {"450 s"}, mentioned.series
+
+
+def test_a_past_value_alone_is_a_value() -> None:
+    mentioned = read(HumanMessage("Use it instead of port 8080."))
+    assert "8080" in order(mentioned)

@@ -239,3 +239,26 @@ def test_a_line_takes_time_with_its_length_alone(unit: str) -> None:
     seconds(10)
     # Eight times the length: 64 times, if it grew with its square.
     assert seconds(8_000) < 25 * max(seconds(1_000), 0.002)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("The on-call number is +49 30 5550 118, ask for Kim.", "+49 30 5550 118"),
+        ("Call +1 (415) 555-0132 at night.", "+1 (415) 555-0132"),
+        ("Pay to DE89 3704 0044 0532 0130 00 today.", "DE89 3704 0044 0532 0130 00"),
+        ("The card is 4111 1111 1111 1111.", "4111 1111 1111 1111"),
+        ("Mail bob.o'neil@acme.example about it.", "bob.o'neil@acme.example"),
+        ("It runs at ops@10.0.3.7:2222 now.", "ops@10.0.3.7:2222"),
+    ],
+)
+def test_names_of_several_pieces_do_not_come_apart(text: str, name: str) -> None:
+    found = [one.name for one in mentions(text, said=True)]
+    assert name in found
+    assert not [one for one in found if one != name and one in name]
+
+
+def test_a_word_behind_a_labelled_number_is_no_unit_of_it() -> None:
+    found = {one.name for one in mentions("pid: 41877 holds it", said=True)}
+    assert "41877" in found
+    assert {one.name for one in mentions("retries: 17 attempts", said=True)} == {"17 attempts"}

@@ -51,14 +51,13 @@ ROUNDS: Sequence[tuple[float, Origin]] = (
     (1.0, "found"),
     (2.0, "said"),
     (4.0, "said"),
-    (2.0, "found"),
     (math.inf, "said"),
-    (math.inf, "found"),
     (math.inf, "printed"),
 )
 """How often the shares are offered, and to whose extracts. What was said goes first; but without a
 first share, ids that only results hold and that later work needs would be lost (4 of 100 of the
-references that were used again, at 400 tokens). Quotes and mere look-ups can be had again: last."""
+references that were used again, at 400 tokens). They get no more than that share: a log holds any
+number of ids that nobody ever names. Quotes and mere look-ups can be had again: last."""
 
 LEAST_TOKENS = 20
 """Allowance, in tokens, below which a section is opened only for the goal or newest request: its

@@ -122,7 +122,8 @@ class Facts:
 
     def unsourced(self, text: str) -> list[str]:
         """The names of a summariser's text that nothing it was made from has."""
-        return unsourced(text, self.messages, self.earlier)
+        known = {name for _, name in self.mentioned.entries} if self.messages else ()
+        return unsourced(text, self.messages, self.earlier, known)
 
 
 def facts_of(
@@ -133,6 +134,7 @@ def facts_of(
     cap: int,
     count: Callable[[str], int],
     newest: str = "",
+    absorbed: int = 0,
     redact: Callable[[str], str] = str,
 ) -> Facts:
     """The facts of segments, of messages, or of both, in this order.
@@ -144,16 +146,18 @@ def facts_of(
         cap: tokens that text and facts may have together, beside ``newest``.
         count: tokens of a text.
         newest: the user's newest message where it is quoted in full, else "".
+        absorbed: how many of the messages are older than the segments: they were kept until now.
         redact: takes secrets out of what is put together from words of the messages.
     """
     mentioned = Mentioned(_values(before))
+    mentioned.read(messages[:absorbed], past=True)
     said: list[str] = []
     for parts in old:
         mentioned.read_parts(parts)
         said += parts.quotes
         if parts.newest != newest:
             said += user_sentences([HumanMessage(parts.newest)])
-    mentioned.read(messages)
+    mentioned.read(messages[absorbed:])
     said += user_sentences([one for one in messages if redact(message_text(one)) != newest])
     return Facts(
         quotes=_fitting(ranked([_line(redact(text)) for text in said]), cap, count),
@@ -172,12 +176,12 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _values(before: Iterable[Parts]) -> Mapping[str, Iterable[str]]:
-    """The values that earlier segments show, by subject, the newest last."""
+def _values(before: Iterable[Parts]) -> Mapping[str, Sequence[str]]:
+    """The values that somebody said in earlier segments, by subject, the newest last."""
     mentioned = Mentioned()
     for parts in before:
         mentioned.read_parts(parts)
-    return mentioned.series
+    return mentioned.said_values()
 
 
 def _fitting(quotes: Sequence[Quote], cap: int, count: Callable[[str], int]) -> list[str]:

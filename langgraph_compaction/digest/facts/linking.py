@@ -23,7 +23,8 @@ LINKING = frozenset(
     "please make i we you he she they i'll we'll let's not nothing else no don't doesn't which "
     "above below over under until before after if when = : -> → := - "
     "der die das ein eine einen einem ist sind und oder auf zu von mit nicht jetzt ab "
-    "wurde wird beträgt "
+    "wurde wird beträgt statt anstatt bisher vorher zuvor "
+    "previously formerly rather longer antes auparavant вместо раньше ранее "
     "le la les un une est et de du des à en pour maintenant el los las y es al por con ahora "
     "и в на с это был была было были теперь не "
     "是 改为 改成 为 は が を に です 이 가 은 는 를".split()
@@ -37,6 +38,15 @@ _BINDING = frozenset(
 )
 """Words right before a name that make it the value of what stands before them. Of numbers any
 words before them tell the subject; a name may follow any verb ("see", "open") and replace none."""
+_PAST_BEFORE = re.compile(
+    r"(?:\A| )(?:instead of|rather than|no longer|not|from|before|previously|formerly|old"
+    r"|statt|anstatt|nicht mehr|bisher|vorher|zuvor|au lieu de|plutôt que|auparavant|avant"
+    r"|en vez de|en lugar de|antes|вместо|раньше|ранее)\Z"
+)
+_PAST_AFTER = re.compile(
+    r"(?:(?:was|is|were|are|had been) (?:too|wrong|not)|no longer|before\Z|war(?:en)? zu"
+    r"|était trop|era demasiado|был\w? слишком)"
+)
 _PRONOUNS = frozenset(
     ("it", "es", "er", "sie", "il", "elle", "он", "она", "оно", "它", "それ", "그것은")
 )
@@ -94,6 +104,21 @@ def subject_within(lead: str, before: str) -> str:
     if plain and plain not in _PRONOUNS:
         return plain[-SUBJECT_CHARS:]
     return before
+
+
+def is_past(words: Sequence[str], start: int, stop: int) -> bool:
+    """Whether the words around a value say that it no longer holds.
+
+    Args:
+        words: of the line.
+        start: index of the value's first word.
+        stop: index after its last.
+    """
+    before = " ".join(word.strip(EDGES).casefold() for word in words[max(0, start - 3) : start])
+    after = " ".join(word.strip(EDGES).casefold() for word in words[stop : stop + 3])
+    # What follows a stop says nothing of it.
+    closed = words[stop - 1].endswith((*_ENDS, ","))
+    return bool(_PAST_BEFORE.search(before)) or (not closed and bool(_PAST_AFTER.match(after)))
 
 
 def is_link(word: str) -> bool:

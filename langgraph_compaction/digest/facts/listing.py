@@ -46,8 +46,18 @@ class Listing:
         standing = parts.text()
         ranked = self.mentioned.ranked()
         overtaken = self._overtaken(standing)
+        # Before this segment stands an older value of what was said: without the newest it would
+        # be the last.
+        overtaken += [
+            entry
+            for entry in self.mentioned.newest()
+            if entry.weight
+            and self.mentioned.changed(entry)
+            and entry not in overtaken
+            and _place_of_value(entry.mention, _rows(standing)) < 0
+        ]
         since = {self._shown(entry) for entry in self._overtaken(parts.newest)}
-        older = self.mentioned.older()
+        older = self.mentioned.series.all_passed()
         lost = [
             entry
             for entry in filter(self.mentioned.listable, ranked)
@@ -57,7 +67,7 @@ class Listing:
         ]
         left = self.cap - self.count(replace(parts, newest="").text())
         chosen = self._chosen(overtaken, lost, left)
-        unlisted = [entry.mention for entry in overtaken if self._shown(entry) not in chosen]
+        unlisted = [entry for entry in overtaken if self._shown(entry) not in chosen]
         if unlisted:
             parts = self._without_passed(parts, unlisted)
         return self._divided(parts, chosen, since)
@@ -127,25 +137,32 @@ class Listing:
         return sum(self.count(name + BETWEEN) for name in names)
 
     def _overtaken(self, standing: str) -> list[Entry]:
-        """The newest values that an older one of the same thing stands after."""
+        """The newest values that an older one of the same thing stands after.
+
+        Also of what only earlier segments have: a summariser may repeat what it was shown.
+        """
+        rows = _rows(standing)
         found = []
-        for entry in self.mentioned.newest():
-            at = _place(entry.mention, standing)
-            if any(_place(one, standing) > at for one in self._passed(entry.mention.subject)):
-                found.append(entry)
+        for entry in self.mentioned.newest(here=False):
+            older = [one for one in self._passed(entry) if one.name in standing]
+            if older:
+                at = _place_of_value(entry.mention, rows)
+                if any(_place_of_value(one, rows) > at for one in older):
+                    found.append(entry)
         return found
 
-    def _passed(self, subject: str) -> list[Mention]:
-        """The values of a subject but the newest."""
-        return [Mention(name, subject) for name in self.mentioned.older_than_newest(subject)]
+    def _passed(self, newest: Entry) -> list[Mention]:
+        """The values that the same thing had before."""
+        names = self.mentioned.series.values(newest.mention.subject)[:-1]
+        return [Mention(name, newest.mention.subject) for name in names]
 
-    def _without_passed(self, parts: Parts, newest: Iterable[Mention]) -> Parts:
+    def _without_passed(self, parts: Parts, newest: Iterable[Entry]) -> Parts:
         """The parts without the lines that say only an older value of what cannot be listed.
 
         No value is better than a wrong one; but a line that says more than that value stays, and
         so does a directive.
         """
-        passed = [older for one in newest for older in self._passed(one.subject)]
+        passed = [older for one in newest for older in self._passed(one)]
         names = {older.name for older in passed}
 
         def fine(row: str) -> bool:
@@ -177,7 +194,7 @@ def shown(entry: Entry) -> str:
 
     Without it, a newer value could not tell which one it replaces.
     """
-    name, subject, _ = entry.mention
+    name, subject = entry.mention.name, entry.mention.subject
     return f"{subject}{OF}{name}" if subject else name
 
 
@@ -186,15 +203,32 @@ def _place(mention: Mention, text: str) -> int:
 
     A short number counts only on a line with a word of its subject: there are so many of them.
     """
-    name, subject, _ = mention
+    name = mention.name
     digits = name.strip("-+.,")
     if not digits.isdigit() or len(digits) > SHORT_NUMBER:
         return last_place(text, name)
-    word = subject.rpartition(" ")[2]
-    found, start = -1, 0
+    return _place_of_value(mention, _rows(text))
+
+
+def _rows(text: str) -> list[tuple[int, str]]:
+    """The lines of a text, each with the index at which it begins."""
+    rows, start = [], 0
     for row in text.split("\n"):
-        at = last_place(row, name)
-        if at >= 0 and word in row.casefold():
-            found = start + at
+        rows.append((start, row))
         start += len(row) + 1
-    return found
+    return rows
+
+
+def _place_of_value(mention: Mention, rows: Sequence[tuple[int, str]]) -> int:
+    """Index of the last place of a value on a line with a word of its subject, -1: nowhere.
+
+    On another line it may be the value of something else.
+    """
+    words = mention.subject.split()
+    for start, row in reversed(rows):
+        at = last_place(row, mention.name) if mention.name in row else -1
+        if at >= 0:
+            folded = row.casefold()
+            if not words or any(word in folded for word in words):
+                return start + at
+    return -1

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 
+def stands(text: str, name: str) -> bool:
+    """Whether it stands in the text by itself anywhere."""
+    return next(_places(text, name), -1) >= 0
+
+
 def last_place(text: str, name: str) -> int:
     """Index of its last place in the text, -1 where it does not stand there by itself."""
     return max(_places(text, name), default=-1)

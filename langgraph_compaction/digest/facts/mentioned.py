@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolM
 
 from langgraph_compaction.digest.facts.layout import Parts
 from langgraph_compaction.digest.facts.mentions import OF, Known, Mention, mentions
+from langgraph_compaction.digest.facts.series import Series
 from langgraph_compaction.digest.rendering import spoken_text
 from langgraph_compaction.digest.sentences import without_code
 from langgraph_compaction.view.blocks import attachment_names
@@ -28,9 +29,14 @@ _TOLD = re.compile(r"\s*[-*]?\s*[\w.:-]+(?P<called>\(.*\))? → ")
 """How extracts quote a result ("shell → 3 passed") and tell of a call ("write(path=a) → ok")."""
 ARGUMENT_SAID = 80
 """Characters of an argument up to which it is read as if it were said: a name, a value."""
-
-SERIES = 100
-"""Values of one subject that are remembered: a log may count to a million."""
+OPERANDS = frozenset(
+    "path paths file files filename file_path filepath url urls uri link query command cmd dir "
+    "directory folder cwd root target source src dest destination pattern name id key".split()
+)
+"""Names of arguments that say what a call is about: one file is read after the other, and none is
+the newer value of the one before."""
+OPERAND_CHARS = 60
+"""Characters of such an argument up to which a list names it beside a value that it printed."""
 
 
 @dataclass(slots=True)
@@ -57,30 +63,44 @@ class Mentioned:
     """The mentions of a text or span.
 
     Attributes:
-        before: values by subject that stand before it in the digest, the newest last.
+        before: values by subject that somebody said before, the newest last.
         entries: by name, or by subject and name where the name alone says nothing.
-        series: values of one subject, also those from before, the newest last.
+        series: values by subject, also those from before.
     """
 
-    before: Mapping[str, Iterable[str]] = field(default_factory=dict)
+    before: Mapping[str, Sequence[str]] = field(default_factory=dict)
     entries: dict[tuple[str, str], Entry] = field(default_factory=dict)
-    series: dict[str, dict[str, None]] = field(default_factory=dict)
-    _subjects: set[str] = field(default_factory=set)
+    series: Series = field(default_factory=Series)
+    _said: set[str] = field(default_factory=set)
+    _here: set[str] = field(default_factory=set)
     _texts: int = 0
     _order: int = 0
+    _past: bool = False
     _known: Known = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.series = {subject: dict.fromkeys(names) for subject, names in self.before.items()}
+        self.series = Series(self.before)
+        self._said.update(self.before)
 
-    def read(self, messages: Sequence[BaseMessage]) -> None:
-        """Take in the messages of a span, oldest first, as they are: nothing is clamped yet."""
+    def read(self, messages: Sequence[BaseMessage], *, past: bool = False) -> None:
+        """Take in the messages of a span, oldest first, as they are: nothing is clamped yet.
+
+        Args:
+            messages: of the span.
+            past: whether they are older than what was taken in before.
+        """
+        self._past = past
+        self._read(messages)
+        self._past = False
+
+    def _read(self, messages: Sequence[BaseMessage]) -> None:
+        calls: dict[str, str] = {}
         for message in messages:
             if isinstance(message, SystemMessage):  # it stays in the view word for word
                 continue
             text = "\n".join([spoken_text(message), *attachment_names(message.content)])
             if isinstance(message, ToolMessage):
-                self.add("result", text)
+                self.add("result", text, scope=calls.get(message.tool_call_id, ""))
                 continue
             prose, blocks = without_code(text)
             self.add("agent" if isinstance(message, AIMessage) else "user", prose)
@@ -88,6 +108,7 @@ class Mentioned:
                 self.add("call", block)
             if isinstance(message, AIMessage):
                 for call in calls_of(message):
+                    calls[str(call.get("id"))] = _operand(call.get("args"))
                     for argument in _arguments(call.get("args")):
                         self.add("call", argument)
 
@@ -100,13 +121,13 @@ class Mentioned:
         invented = frozenset(parts.unsourced)
         for row in parts.body.split("\n"):
             told = _TOLD.match(row)
-            if told:  # a record that quotes a result or tells of a call says it of another's words
+            found = mentions(row, said=not told, known=self._known)
+            named = (one for one in found if one.name not in invented)
+            if told:  # it tells what a call or a result has; what is the value of what, it may not
                 speaker: Speaker = "call" if told["called"] else "result"
-                found = mentions(row, said=False, known=self._known)
+                self._add(speaker, (Mention(one.name) for one in named if one.telling))
             else:
-                speaker = "agent"
-                found = mentions(row, said=True, known=self._known)
-            self._add(speaker, (one for one in found if one.name not in invented))
+                self._add("agent", named)
         for quote in parts.quotes:
             self.add("user", quote)
         for name in parts.mentioned:
@@ -118,12 +139,18 @@ class Mentioned:
         for name in parts.since:
             self._listed("agent", name)
 
-    def add(self, speaker: Speaker, text: str) -> None:
-        """Take in one text."""
+    def add(self, speaker: Speaker, text: str, *, scope: str = "") -> None:
+        """Take in one text.
+
+        Args:
+            speaker: who wrote it.
+            text: any text.
+            scope: what a call was about that printed it: of four files each may have a port.
+        """
         said = speaker in ("user", "agent") or (
             speaker == "call" and len(text) <= ARGUMENT_SAID and "\n" not in text
         )
-        self._add(speaker, mentions(text, said=said, known=self._known))
+        self._add(speaker, mentions(text, said=said, known=self._known), scope)
 
     def _listed(self, speaker: Speaker, name: str) -> None:
         subject, colon, value = name.partition(OF)
@@ -134,10 +161,15 @@ class Mentioned:
         else:
             self._add(speaker, [Mention(name)])
 
-    def _add(self, speaker: Speaker, found: Iterable[Mention]) -> None:
+    def _add(self, speaker: Speaker, found: Iterable[Mention], scope: str = "") -> None:
         self._texts += 1
         weight = WEIGHTS[speaker]
-        for mention in found:
+        for one in found:
+            mention = one
+            if speaker == "call" and one.telling and one.subject in OPERANDS:
+                mention = one._replace(subject="")
+            elif scope and one.subject and one.subject not in self._said:
+                mention = one._replace(subject=f"{one.subject} ({scope})")
             self._order += 1
             key = ("" if mention.telling else mention.subject, mention.name)
             entry = self.entries.setdefault(key, Entry(mention, weight))
@@ -146,13 +178,11 @@ class Mentioned:
             entry.times += bool(weight) and entry.last != self._texts
             entry.last, entry.order = self._texts, self._order
             if mention.subject:
+                if weight:
+                    self._said.add(mention.subject)
                 entry.mention = mention
-                self._subjects.add(mention.subject)
-                names = self.series.setdefault(mention.subject, {})
-                names.pop(mention.name, None)  # what is said again becomes the newest
-                names[mention.name] = None
-                if len(names) > SERIES:
-                    del names[next(iter(names))]
+                self._here.add(mention.subject)
+                self.series.add(mention.subject, mention.name, past=mention.past or self._past)
 
     def ranked(self) -> list[Entry]:
         """The entries, best first.
@@ -190,33 +220,41 @@ class Mentioned:
         return not (counted and self.passed(entry))
 
     def passed(self, entry: Entry) -> bool:
-        """Whether its subject has a newer value."""
-        names = self.series.get(entry.mention.subject)
-        return names is not None and _last(names) != entry.mention.name
-
-    def older(self) -> set[str]:
-        """The values that have passed, and are the newest of nothing."""
-        names = {name for names in self.series.values() for name in names}
-        return names - {_last(names) for names in self.series.values()}
-
-    def older_than_newest(self, subject: str) -> list[str]:
-        """The values of a subject but the newest, oldest first."""
-        return list(self.series[subject])[:-1]
+        """Whether there is a newer value of the same thing."""
+        return self.series.passed(entry.mention.subject, entry.mention.name)
 
     def newest_of(self, subject: str) -> Entry:
         """The newest value of a subject, as that subject's: others may have it, too."""
-        name = _last(self.series[subject])
-        entry = self.entries.get((subject, name)) or self.entries["", name]
+        name = self.series.newest(subject)
+        entry = self.entries.get((subject, name)) or self.entries.get(("", name))
+        if entry is None:  # it stands in an earlier segment alone
+            entry = Entry(Mention(name, telling=False), WEIGHTS["agent"], order=self._order)
         return replace(entry, mention=entry.mention._replace(subject=subject))
 
-    def newest(self) -> list[Entry]:
-        """The newest values of all subjects mentioned that had another before."""
-        changed = (subject for subject in self.series if subject in self._subjects)
-        return [self.newest_of(subject) for subject in changed if len(self.series[subject]) > 1]
+    def newest(self, *, here: bool = True) -> list[Entry]:
+        """The newest values of all that had another value before.
+
+        Args:
+            here: whether only what was mentioned counts, and not what earlier segments have alone.
+        """
+        return [
+            self.newest_of(series)
+            for series in self.series
+            if len(self.series.values(series)) > 1 and (series in self._here or not here)
+        ]
+
+    def said_values(self) -> dict[str, list[str]]:
+        """The values of what somebody said, by subject, the newest last."""
+        return {subject: self.series.values(subject) for subject in sorted(self._said)}
 
 
-def _last(names: dict[str, None]) -> str:
-    return next(reversed(names))
+def _operand(arguments: Any) -> str:
+    """What a call is about, where that is one short word: a path, an address, an id."""
+    if isinstance(arguments, Mapping):
+        for name, value in arguments.items():
+            if name in OPERANDS and isinstance(value, str) and 0 < len(value) <= OPERAND_CHARS:
+                return "" if len(value.split()) != 1 else value.strip()
+    return ""
 
 
 def _arguments(arguments: Any) -> Iterator[str]:

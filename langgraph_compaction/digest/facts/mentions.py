@@ -17,6 +17,7 @@ from typing import NamedTuple
 from langgraph_compaction.digest.facts.linking import (
     binds,
     is_link,
+    is_past,
     is_unspaced,
     subject_of,
     subject_within,
@@ -53,11 +54,13 @@ class Mention(NamedTuple):
         name: as it was written.
         subject: what it is the value of, in small letters; "" where nothing says so.
         telling: whether it says something without its subject.
+        past: whether the words around it say that it no longer holds ("instead of 300 s").
     """
 
     name: str
     subject: str = ""
     telling: bool = True
+    past: bool = False
 
 
 _QUOTED = re.compile(
@@ -75,6 +78,14 @@ _IDENTIFIER = re.compile(
     r"|--?[a-z][\w-]+(?:=[\w./-]+)?"  # --flag
     r")(?![\w/])"
 )
+# Names of several words, which would come apart: telephone, bank account and card numbers.
+_SPANNING = re.compile(
+    r"(?<![\w+])\+\d{1,3}(?:[ ./-]?\(?\d{1,5}\)?){2,6}(?!\w)"
+    r"|(?<!\w)[A-Z]{2}\d\d(?: [A-Z0-9]{4}){2,7}(?: [A-Z0-9]{1,4})?(?!\w)"
+    r"|(?<![\w.,])\d{4}(?: \d{4}){2,4}(?![\w.,]\d)"
+)
+_LABEL = re.compile(r"[A-Za-z_]+")
+"""A name that others may be the value of: ``listen_port``."""
 _MAY_MENTION = re.compile(r"\d|[/\\@_`\"“«„「『']|[a-z][A-Z]|\w\.\w|\w\(\)|--\w")
 _UNSPACED_MARKS = re.compile("[，。；：！？、]")
 _DATA_MARKS = re.compile(r"[\"'{}\[\]<>|,;]+")
@@ -96,8 +107,10 @@ def mentions(text: str, *, said: bool, known: Known | None = None) -> Iterator[M
         known: what was found in words so far, by word and ``said``; kept up to date.
     """
     known = {} if known is None else known
-    for line in sampled(text, READ_CHARS).splitlines():
-        if _MAY_MENTION.search(line):
+    for whole in sampled(text, READ_CHARS).splitlines():
+        if _MAY_MENTION.search(whole):
+            yield from (Mention(one.group()) for one in _SPANNING.finditer(whole))
+            line = _SPANNING.sub(" , ", whole)
             found = list(_by_word(line, known, said=said))
             yield from filter(_is_listable, found)
             if said:
@@ -111,7 +124,7 @@ def _by_word(line: str, known: Known, *, said: bool) -> Iterator[Mention]:
     taken: set[int] = set()
     while at < len(words):
         word = words[at]
-        value, stop = value_at(words, at, said=said)
+        value, stop = value_at(words, at, said=said and not (at and is_link(words[at - 1])))
         stop = max(stop, at + 1)
         last = words[at - 1] if at > 0 else ""
         linked = is_link(last)
@@ -129,11 +142,13 @@ def _by_word(line: str, known: Known, *, said: bool) -> Iterator[Mention]:
         if names:
             linked = linked or (said and (bool(value) or binds(last)))
             of = subject_of(words, at, taken, subject) if linked else ""
-            taken.update(range(at, stop))
+            if value or not all(map(_LABEL.fullmatch, names)):
+                taken.update(range(at, stop))
             if said and not value and is_unspaced(word):
                 found = _within(word, names, of, subject)
             else:
-                found = [Mention(name, of, not value and _tells(name)) for name in names]
+                past = bool(of) and is_past(words, at, stop)
+                found = [Mention(name, of, not value and _tells(name), past) for name in names]
             subject = found[-1].subject or subject
             if of or not value or (said and not is_number(value)):
                 yield from found
@@ -215,7 +230,7 @@ def _quoted(line: str) -> Iterator[Mention]:
 
 
 def _is_listable(mention: Mention) -> bool:
-    name, subject, telling = mention
-    least = 2 if telling else 1
+    name, subject = mention.name, mention.subject
+    least = 2 if mention.telling else 1
     divided = BETWEEN in f" {name} " or OF in name or OF in subject
     return least <= len(name) <= NAME_CHARS and not divided
