@@ -5,7 +5,7 @@
 See the README for a first agent, and `CompactionNode` for the parameters.
 """
 
-from langgraph_compaction.changes import edit_digest, forget, restore
+from langgraph_compaction.corrections import edit_digest, forget, restore
 from langgraph_compaction.digest.extractive import ExtractiveSummarizer
 from langgraph_compaction.errors import (
     BudgetError,

@@ -25,6 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("changes",),
     ("plan", "digest"),
     ("archive",),
+    ("corrections",),
     ("settings",),
     ("files",),
     ("resolving",),

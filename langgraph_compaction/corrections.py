@@ -1,0 +1,235 @@
+"""What people do to a digest: correct it, take it back, have it forgotten.
+
+Each is a state update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import BaseMessage, RemoveMessage
+
+from langgraph_compaction.changes import changed_now, revised
+from langgraph_compaction.errors import ConfigurationError
+from langgraph_compaction.record import (
+    EDITED,
+    CompactionRecord,
+    DigestSegment,
+    message_key,
+)
+from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, read_state
+from langgraph_compaction.view.anchors import Anchor, fingerprint, locate
+from langgraph_compaction.view.marks import is_marked
+
+
+def _by_hand(record: CompactionRecord, messages: Sequence[BaseMessage]) -> CompactionRecord:
+    """The record after a person's change: newer than any fold made before, and a fresh start.
+
+    The summarisers are asked again, whatever failed before the change.
+    """
+    changed: CompactionRecord = {
+        **record,
+        "epoch": record.get("epoch", 0) + 1,
+        **changed_now(record, messages),
+    }
+    changed.pop("failures", None)
+    return revised(changed)
+
+
+def edit_digest(
+    state: Any,
+    text: str,
+    *,
+    segment: int = -1,
+    messages_key: str = MESSAGES_KEY,
+    compaction_key: str = COMPACTION_KEY,
+) -> dict[str, Any]:
+    """A state update that replaces the text of one segment of the digest.
+
+    Use it with ``graph.update_state(config, edit_digest(graph.get_state(config).values, "..."))``.
+    The correction sticks: a fold that was computed before it is dropped.
+
+    Args:
+        state: the values of the graph's state.
+        text: the new text; it stands in the digest as it is.
+        segment: number of the segment, 0-based; negative numbers count from the newest.
+        messages_key: name of the channel with the messages.
+        compaction_key: name of the channel with the record.
+
+    Raises:
+        ConfigurationError: the text is empty, or there is no such segment.
+        MissingChannelError: the state lacks a channel.
+        RecordError, RecordVersionError: the record cannot be read.
+    """
+    messages, record = read_state(state, messages_key=messages_key, compaction_key=compaction_key)
+    segments = list(record.get("segments", ()))
+    number = _segment_number(segments, segment)
+    if not text.strip():
+        raise ConfigurationError(
+            "edit_digest: the new text is empty. To drop a segment use restore() (its messages "
+            "show again) or forget() (digest and covered messages go for good)."
+        )
+    # Tokens are scaled, not counted: a state update has no tokenizer at hand, and the chain's
+    # budget needs no more than the size.
+    before = segments[number]
+    ratio = len(text) / max(1, len(before["text"]))
+    edited: DigestSegment = {
+        **before,
+        "text": text,
+        "tokens": max(1, round(before["tokens"] * ratio)),
+        "model": EDITED,
+    }
+    segments[number] = edited
+    changed: CompactionRecord = {**record, "segments": segments}
+    return {compaction_key: _by_hand(changed, messages)}
+
+
+def restore(
+    state: Any,
+    *,
+    segment: int = -1,
+    messages_key: str = MESSAGES_KEY,
+    compaction_key: str = COMPACTION_KEY,
+) -> dict[str, Any]:
+    """A state update that drops a segment and all newer ones, so that their originals show again.
+
+    The newer ones go, too, because the covered range has one end: a hole in it would have to be
+    written down message by message. The messages that show again may be folded anew.
+
+    Args:
+        state: the values of the graph's state.
+        segment: number of the oldest segment to drop, 0-based; negative numbers count from the
+            newest; 0 drops the whole digest.
+        messages_key: name of the channel with the messages.
+        compaction_key: name of the channel with the record.
+
+    Raises:
+        ConfigurationError: there is no such segment, or the covered messages were pruned from the
+            state, so that there is nothing to show.
+        MissingChannelError: the state lacks a channel.
+        RecordError, RecordVersionError: the record cannot be read.
+    """
+    messages, record = read_state(state, messages_key=messages_key, compaction_key=compaction_key)
+    segments = record.get("segments", [])
+    number = _segment_number(segments, segment)
+    if record.get("pruned"):
+        raise ConfigurationError(
+            "restore: the covered messages of this thread were pruned from its state, so that "
+            "there is nothing to show. forget() drops the digest."
+        )
+    left, dropped = segments[:number], segments[number:]
+    anchor = locate(messages, record)
+    if not left:
+        emptied = _emptied(record, messages, min(anchor.folded_after, len(messages)))
+        return {compaction_key: _by_hand(emptied, messages)}
+    new_end = left[-1]
+    boundary = _end_of(new_end, messages, anchor)
+    names = {name for gone in dropped for name in gone.get("absorbed_ids", ())}
+    names.update(record.get("kept_ids", ()))
+    kept = [
+        (index, message_key(messages[index], index))
+        for index in range(boundary)
+        if message_key(messages[index], index) in names
+    ]
+    changed: CompactionRecord = {
+        **record,
+        "segments": left,
+        "last_summarized_index": new_end["last_index"],
+        "last_summarized_id": messages[boundary - 1].id if boundary > 0 else None,
+        "next_id": messages[boundary].id if boundary < len(messages) else None,
+        "kept_ids": [name for _, name in kept],
+        "kept_hints": [index for index, _ in kept],
+        "boundary_hint": boundary,
+    }
+    changed.pop("fingerprint", None)
+    if boundary > 0 and messages[boundary - 1].id is None:
+        changed["fingerprint"] = fingerprint(messages, boundary)
+    return {compaction_key: _by_hand(changed, messages)}
+
+
+def _end_of(segment: DigestSegment, messages: Sequence[BaseMessage], anchor: Anchor) -> int:
+    """Index after the last message that ``segment`` covers.
+
+    By id where it is there; else by position, which errs on the side of showing more if messages
+    that newer segments cover were deleted.
+    """
+    for index in range(anchor.boundary - 1, -1, -1):
+        if messages[index].id is not None and messages[index].id == segment["last_id"]:
+            return index + 1
+    return min(len(messages), max(0, anchor.index_of(segment["last_index"]) + 1))
+
+
+def _emptied(
+    record: CompactionRecord, messages: Sequence[BaseMessage], made_before: int
+) -> CompactionRecord:
+    """A record that covers nothing but still outranks what came before it.
+
+    ``made_before`` messages were made under an earlier view: what they say to their provider
+    about it must stay out of the view, see `view.provider`.
+    """
+    emptied: CompactionRecord = {
+        "epoch": record.get("epoch", 0),
+        "revision": record.get("revision", 0),
+        "length_at_fold": made_before,
+        "steps_at_fold": record.get("steps_at_fold", 0),
+    }
+    if made_before:
+        emptied["id_at_fold"] = messages[made_before - 1].id
+    if "request_id" in record:  # what was carried out is not asked for again
+        emptied["request_id"] = record["request_id"]
+    return emptied
+
+
+def forget(
+    state: Any, *, messages_key: str = MESSAGES_KEY, compaction_key: str = COMPACTION_KEY
+) -> dict[str, Any]:
+    """A state update that drops the digest and the messages it covers, for good.
+
+    The kept messages (task, pins), whatever is marked as pinned, and the recent messages stay.
+    Covered messages still in the state are removed by id; earlier checkpoints of the thread are
+    the checkpointer's and stay as they are. Nothing of the digest comes back through a fold that
+    was computed before.
+
+    Args:
+        state: the values of the graph's state.
+        messages_key: name of the channel with the messages.
+        compaction_key: name of the channel with the record.
+
+    Raises:
+        ConfigurationError: covered messages have no ids and so cannot be removed; give the
+            messages channel the `add_messages` reducer, or remove them yourself.
+        MissingChannelError: the state lacks a channel.
+        RecordError, RecordVersionError: the record cannot be read.
+    """
+    messages, record = read_state(state, messages_key=messages_key, compaction_key=compaction_key)
+    anchor = locate(messages, record)
+    kept = set(anchor.kept)
+    gone = {
+        index
+        for index in range(anchor.boundary)
+        if index not in kept and not is_marked(messages[index])
+    }
+    hidden = [messages[index] for index in sorted(gone)]
+    if any(message.id is None for message in hidden):
+        raise ConfigurationError(
+            "forget: covered messages of this state have no ids, so that they cannot be removed "
+            f"from {messages_key!r}. Give that channel the add_messages reducer, or remove the "
+            "messages yourself and write an empty record with a greater epoch."
+        )
+    left = [message for index, message in enumerate(messages) if index not in gone]
+    emptied = _emptied(record, left, len(left))
+    update: dict[str, Any] = {compaction_key: _by_hand(emptied, left)}
+    if hidden:
+        update[messages_key] = [RemoveMessage(id=str(message.id)) for message in hidden]
+    return update
+
+
+def _segment_number(segments: Sequence[DigestSegment], number: int) -> int:
+    if not -len(segments) <= number < len(segments):
+        held = f"{len(segments)} segment(s)" if segments else "no segments yet"
+        raise ConfigurationError(
+            f"segment={number!r}: the digest of this thread has {held}. Count from 0 for the "
+            "oldest, or from -1 for the newest."
+        )
+    return number % len(segments)
