@@ -14,6 +14,8 @@ _ESCAPE = re.compile(
 )
 # An opening of backquotes has none behind it, a closing has nothing behind it (CommonMark 4.5).
 _FENCE = re.compile(r"^[ \t]*(?P<mark>`{3,}(?=[^`\n]*$)|~{3,})(?P<info>.*)$", re.MULTILINE)
+_PROSE = frozenset(("", "text", "txt", "plain", "md", "markdown"))
+"""Languages of fenced blocks that are none."""
 _INLINE_FENCE = re.compile(r"`{3,}|~{3,}")
 _PROTOCOL = re.compile(
     r"</?(?:\w+:)?(?:tool|function|invoke|parameter|arguments|think|reasoning)[\w=.-]*"
@@ -26,7 +28,9 @@ _LEADING_TAG = re.compile(r"</?[A-Za-z][\w:-]*>(?!/)\s*")  # <root>/src is a pat
 _TRAILING_TAG = re.compile(r"</[A-Za-z][\w:-]*>|(?:^|(?<=\s))<[A-Za-z][\w:-]*>")  # List<int> is not
 _DATA_URL = re.compile(r"data:[\w/.+-]*(?:;[\w=.-]+)*;base64,[A-Za-z0-9+/=_-]*")
 _RUN = re.compile(r"[A-Za-z0-9+/=_-]{64,}")
-_EXAMPLE = re.compile(r"<(\w*example\w*)>.{0,4000}?</\1>", re.IGNORECASE | re.DOTALL)
+_EXAMPLE = re.compile(r"<(\w{0,40}?example\w{0,40})>", re.IGNORECASE)
+EXAMPLE_CHARS = 4_000
+"""Characters between tags such as ``<format_example>`` that are left out, at most."""
 _LIST_MARK = re.compile(r"(?:[-*+•|]|#{1,6}|>+|\d{1,3}[.)]|THOUGHT:)(?=\s)\s*")
 _CODE_SPAN = r"`[^`]*`"
 # Pairs of marks around words only: `__init__`, `**kwargs`, `2**8` and `src/**/*.py` are names.
@@ -37,7 +41,16 @@ _EMPHASIS = re.compile(
     rf"|__(?![\s_])(?P<wide>(?:{_CODE_SPAN}|(?!__)[^`])+?)(?<!\s)__)(?![A-Za-z0-9_/*(\[{{])"
 )
 _STOPS = ".:;!?…。！？：|{}>"
-_GOES_ON = re.compile(r"(?:[a-zß-ÿа-я]+[,;:]?[ \t]){2}")
+_GOES_ON = re.compile(r"(?:[a-zß-ÿа-я]+[,;:.!?]?(?:[ \t]|\Z)){1,2}|[/~.\w-]*/[\w./-]+")
+"""A line that goes on where the one before broke off: it begins small, or with a path."""
+_BROKEN_OFF = re.compile(
+    r"(?:,|\b(?:a|an|the|to|of|in|on|at|by|for|from|with|and|or|but|not|if|when|than|as|is|are|be"
+    r"|only|except|without|until|unless|through|into|over|under|between|about|after|before|within"
+    r"|via|per|all|any|each|no|der|die|das|den|dem|ein|eine|und|oder|in|mit|von|zu|für"
+    r"|auf|nicht|le|la|les|un|une|et|ou|de|du|des|à|en|pour|par|el|los|las|y|o|con|por|que))\Z",
+    re.IGNORECASE,
+)
+"""The end of a line that has to go on, whatever the next begins with."""
 
 _END = re.compile(r"[.!?…؟۔।。！？｡]+[\"'”’»)\]*_」』）]*")
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
@@ -170,7 +183,26 @@ def _fenced(text: str) -> Iterator[tuple[re.Match[str], re.Match[str] | None]]:
 
 def without_examples(text: str) -> str:
     """``text`` without what stands between tags such as ``<format_example>``."""
-    return _EXAMPLE.sub("", text) if "xample" in text else text
+    kept: list[str] = []
+    position = 0
+    lowered = text.lower() if "xample" in text.lower() else ""
+    if len(lowered) != len(text):  # no example, or letters whose small form is longer
+        return text
+    while opening := _EXAMPLE.search(text, position):
+        closing = f"</{opening[1].lower()}>"
+        end = lowered.find(closing, opening.end(), opening.end() + EXAMPLE_CHARS)
+        kept.append(text[position : opening.start() if end >= 0 else opening.end()])
+        position = opening.end() if end < 0 else end + len(closing)
+    return "".join([*kept, text[position:]])
+
+
+def fenced_prose(text: str) -> str:
+    """The contents of the fenced blocks of ``text`` that are not marked as code."""
+    return "\n".join(
+        text[opening.end() : closing.start()].strip("\n")
+        for opening, closing in _fenced(text)
+        if closing and opening["info"].strip().casefold() in _PROSE
+    )
 
 
 def unfenced(text: str) -> str:
@@ -208,7 +240,7 @@ def sentences(text: str, limit: int, *, wrapped: bool = False) -> Iterator[str]:
         wrapped: whether a line that goes on in lower case continues the one before.
     """
     lines: Iterable[str] = text.splitlines()
-    for raw in _unwrapped(lines) if wrapped else lines:
+    for raw in unwrapped(lines) if wrapped else lines:
         line = clean(raw)
         if not line:
             continue
@@ -232,12 +264,12 @@ def _without_marks(match: re.Match[str]) -> str:
     return strong or (wide if wide and " " in wide else match.group())
 
 
-def _unwrapped(lines: Iterable[str]) -> Iterator[str]:
+def unwrapped(lines: Iterable[str]) -> Iterator[str]:
     """The lines, with those joined that a paragraph wrapped by hand consists of."""
     paragraph: list[str] = []
     for line in lines:
         stripped = line.strip()
-        if paragraph and paragraph[-1][-1] not in _STOPS and _GOES_ON.match(stripped):
+        if paragraph and stripped and _continues(paragraph[-1], stripped):
             paragraph.append(stripped)
             continue
         if paragraph:
@@ -245,6 +277,13 @@ def _unwrapped(lines: Iterable[str]) -> Iterator[str]:
         paragraph = [stripped] if stripped else []
     if paragraph:
         yield " ".join(paragraph)
+
+
+def _continues(line: str, following: str) -> bool:
+    """Whether a line is the one before it going on, in a paragraph that was wrapped by hand."""
+    if line[-1] in _STOPS or _LIST_MARK.match(following):
+        return False
+    return bool(_GOES_ON.match(following) or _BROKEN_OFF.search(line))
 
 
 def _ends_sentence(line: str, start: int, end: re.Match[str]) -> bool:

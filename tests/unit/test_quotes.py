@@ -115,7 +115,7 @@ def test_only_the_user_is_quoted() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "```\nNever let x be None in here.\n```",
+        "```python\nNever let x be None in here.\n```",
         "~~~python\nassert x, 'you must never be here'\n~~~",
         "def never(x):\n    return only[x]",
         '{"must": "never", "only": [1, 2, 3]}',
@@ -233,3 +233,37 @@ def test_markers_of_media_are_no_words_of_the_user() -> None:
     image = {"type": "image", "base64": "aGk=" * 90, "mime_type": "image/png"}
     message = HumanMessage([{"type": "text", "text": "Never crop it."}, image, {"type": "x_block"}])
     assert user_sentences([message]) == ["Never crop it."]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "You must never, under any circumstances, write to the\nproduction database.",
+        "Whatever the tests say, never delete files without asking, except in\n/tmp/scratch.",
+        "The service must always be restarted only through\nJenkins, by hand.",
+        "The answers must never be given in English, only in\nFrench or German.",
+    ],
+)
+def test_a_directive_that_was_wrapped_by_hand_is_quoted_whole(text: str) -> None:
+    assert quoted(text) == [text.replace("\n", " ")]
+    lines = "A line of it.\n" * 4_000
+    document = f"{lines}\n{text}\n\n{lines}"
+    assert text.replace("\n", " ") in quoted(document)
+
+
+@pytest.mark.parametrize("mark", ["```", "~~~~~~", "```text", "````md"])
+def test_rules_in_a_fence_are_quoted(mark: str) -> None:
+    closing = mark.rstrip("abcdefghijklmnopqrstuvwxyz")
+    rules = f"{mark}\n- Never touch the production database.\n- Only deploy on Mondays.\n{closing}"
+    assert quoted(f"Follow these rules from now on:\n{rules}") == [
+        "Follow these rules from now on:",
+        "Never touch the production database.",
+        "Only deploy on Mondays.",
+    ]
+
+
+def test_no_sentence_of_a_long_message_is_torn() -> None:
+    order = "Delete the old files without asking only in /tmp/scratch and nowhere else."
+    for before in range(0, 60, 7):
+        text = f"{'Read this. ' * 1_820}{'x' * before}. {order} {'Read that. ' * 1_820}"
+        assert order in quoted(text)

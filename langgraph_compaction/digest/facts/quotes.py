@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -11,7 +12,10 @@ from langgraph_compaction.digest import cues
 from langgraph_compaction.digest.rendering import spoken_text
 from langgraph_compaction.digest.sentences import (
     Sentence,
+    fenced_prose,
+    pieces,
     sentences,
+    unwrapped,
     without_code,
     without_examples,
 )
@@ -21,6 +25,8 @@ SENTENCE_CHARS = 400
 MESSAGE_CHARS = 40_000
 """Characters read of the prose of one message, half from its head and half from its tail; of what
 stands between as many, of lines with a directive alone."""
+LONG_LINE = 2_000
+"""Characters of a line above which it is taken apart into sentences."""
 CODE_SHARE = 0.1
 """Marks of code among the characters of a directive that is no full sentence ("Only tests!"), at
 most: more of them are code that happens to have such a word (``return only[x]``)."""
@@ -55,9 +61,11 @@ def user_sentences(messages: Sequence[BaseMessage]) -> list[str]:
     found: list[str] = []
     for message in messages:
         if isinstance(message, HumanMessage):
-            prose, _ = without_code(without_examples(spoken_text(message)))
-            for text, wanted in _read(prose):
-                split = sentences(text, SENTENCE_CHARS, wrapped=True)
+            text = without_examples(spoken_text(message))
+            prose, _ = without_code(text)
+            apart = (fenced_prose(text)[:MESSAGE_CHARS], _rules)
+            for piece, wanted in [*_read(prose), apart]:
+                split = sentences(piece, SENTENCE_CHARS, wrapped=True)
                 found += [part for part in split if wanted(Sentence.of(part))]
     return found
 
@@ -69,18 +77,31 @@ def _read(prose: str) -> list[tuple[str, Callable[[Sentence], bool]]]:
     """
     if len(prose) <= MESSAGE_CHARS:
         return [(prose, _says_something)]
-    head = prose[: MESSAGE_CHARS // 2].rpartition("\n")[0] or prose[: MESSAGE_CHARS // 2]
-    tail = prose[-MESSAGE_CHARS // 2 :]
-    binding: list[str] = []
-    left = MESSAGE_CHARS
-    for line in prose[len(head) : -MESSAGE_CHARS // 2].splitlines():
-        if cues.FIRM(Sentence.of(line)):
-            binding.append(line[:left])
-            left -= len(line)
-            if left <= 0:
-                break
-    middle = "\n\n".join(binding)
-    return [(head, _says_something), (middle, _directs), (tail, _says_something)]
+    units = list(_units(prose))
+    head = _longest(units, MESSAGE_CHARS // 2)
+    tail = _longest(units[head:][::-1], MESSAGE_CHARS // 2)
+    between = units[head : len(units) - tail]
+    binding = [unit for unit in between if cues.FIRM(Sentence.of(unit))]
+    return [
+        ("\n".join(units[:head]), _says_something),
+        ("\n\n".join(binding[: _longest(binding, MESSAGE_CHARS)]), _directs),
+        ("\n".join(units[len(units) - tail :]), _says_something),
+    ]
+
+
+def _units(prose: str) -> Iterator[str]:
+    """The lines of a text, those joined that were wrapped by hand; long ones by sentence."""
+    for line in unwrapped(prose.splitlines()):
+        if len(line) <= LONG_LINE:
+            yield line
+        else:  # whose sentences take longer to find than its length tells
+            for piece in pieces(line, MESSAGE_CHARS // 2):
+                yield from sentences(piece, SENTENCE_CHARS)
+
+
+def _longest(units: Sequence[str], most: int) -> int:
+    """How many of the first units have at most so many characters together."""
+    return sum(total <= most for total in accumulate(len(unit) + 1 for unit in units))
 
 
 def ranked(texts: Sequence[str]) -> list[Quote]:
@@ -99,6 +120,11 @@ def ranked(texts: Sequence[str]) -> list[Quote]:
 
 def _directs(part: Sentence) -> bool:
     return cues.FIRM(part) and _says_something(part)
+
+
+def _rules(part: Sentence) -> bool:
+    """Whether a sentence in a fenced block is a rule: people set off what must hold."""
+    return cues.FIRM(part) and part.is_prose()
 
 
 def _says_something(part: Sentence) -> bool:
