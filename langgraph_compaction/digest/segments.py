@@ -24,7 +24,7 @@ condensed a logarithmic number of times: 7 times over 500 folds, 10 over 2,000."
 LEAST_CONDENSED = 120
 """Tokens that a condensed segment may always have: shorter ones have no room for what binds."""
 
-WORDS_ANYWHERE = 4
+WORDS_ANYWHERE = 8
 """Words from which on a line of the frame is recognised within a line of text, too: fewer may be
 ordinary prose ("Summary")."""
 
@@ -62,6 +62,22 @@ def defused(text: str, frame: Sequence[str] = (HEADER, FOOTER)) -> str:
     for mark in frame:
         text = _frame_pattern(mark).sub("[...]", text)
     return _HEADING.sub("- ", text)
+
+
+def _defused_parts(text: str, frame: Sequence[str]) -> str:
+    """A segment's text defused part by part, so that its own labels and marks of lists stay.
+
+    Of the user's newest message, which is quoted word for word, only what spells the frame goes.
+    """
+    parts = taken_apart(text)
+
+    def unframed(quoted: str) -> str:
+        for mark in frame:
+            quoted = _frame_pattern(mark).sub("[...]", quoted)
+        return quoted
+
+    safe = parts.changed(lambda part: defused(part, frame))
+    return replace(safe, newest=unframed(parts.newest)).text()
 
 
 @lru_cache(maxsize=32)
@@ -109,7 +125,7 @@ def seal(
     """
     first_index = min([first_index, *(one["first_index"] for one in old)])
     heading = f"# Messages {first_index} to {last_index} (folded after step {step})"
-    sealed = f"{heading}\n{defused(text, frame)}"
+    sealed = f"{heading}\n{_defused_parts(text, frame)}"
     segment = DigestSegment(
         text=sealed,
         first_index=first_index,
@@ -140,7 +156,7 @@ def joined(
     """The segment that replaces neighbouring ones, one level above the highest of them."""
     first, last = old[0], old[-1]
     heading = f"# Messages {first['first_index']} to {last['last_index']} (condensed)"
-    sealed = f"{heading}\n{defused(text, frame)}"
+    sealed = f"{heading}\n{_defused_parts(text, frame)}"
     segment = DigestSegment(
         text=sealed,
         first_index=first["first_index"],

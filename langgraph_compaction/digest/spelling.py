@@ -24,8 +24,19 @@ _FORMS = (
     *((0x02B0, 0x036F), (0x1D2C, 0x1DBF), (0x2070, 0x214F), (0x2460, 0x24FF)),
     *((0xFE30, 0xFE6F), (0xFF00, 0xFFEF), (0x1D400, 0x1D7FF)),
 )
-MARKS = rf"(?:[^\w\n]|[_{UNSEEN}])*+"
-"""A pattern of what may stand around words on a line: no letters, no digits."""
+MARKS = (
+    rf"(?:[ \t]*(?:\d{{1,3}}|[a-z])[.)](?=\s))?(?:</?[a-z][a-z0-9]{{0,9}}>|&\#?\w{{2,8}};"
+    rf"|[^\w\n<&]|[<&](?![a-z/\#])|[_{UNSEEN}])*+"
+)
+"""A pattern of what may stand before or behind words on a line: marks, the number of a list's item,
+a tag or an entity of HTML; no other letters or digits."""
+_ALIKE = {
+    "a": "аɑα", "b": "ʙ", "c": "сᴄ", "d": "ԁᴅ", "e": "еᴇ", "f": "ꜰ", "g": "ɡɢ", "h": "һʜ",
+    "i": "іɪı", "j": "јᴊ", "k": "кᴋκ", "l": "ʟ", "m": "мᴍ", "n": "ɴ", "o": "оοᴏ", "p": "рρᴘ",
+    "q": "ԛ", "r": "ʀ", "s": "ѕꜱ", "t": "тᴛτ", "u": "υᴜ", "v": "νᴠ", "w": "ԝᴡ", "x": "хχ",
+    "y": "уʏγ", "z": "ᴢ",
+}  # fmt: skip
+"""Letters of other scripts that look like ASCII's (Unicode's confusables, the common ones)."""
 _WORD = re.compile(r"[^\W_]+")
 _BETWEEN = rf"[\W_{UNSEEN}]*+"
 
@@ -43,7 +54,8 @@ def _forms() -> dict[str, str]:
 
 def forms_of(character: str) -> str:
     """For a class of a pattern: an ASCII character and all characters that are read as it."""
-    return re.escape(character) + _forms().get(character.casefold(), "")
+    plain = character.casefold()
+    return re.escape(character) + _forms().get(plain, "") + _ALIKE.get(plain, "")
 
 
 def spelled(word: str) -> str:

@@ -18,5 +18,12 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "a bullet": lambda label: f"- {label}",
     "a heading": lambda label: f"## {label}",
     "no punctuation": lambda label: label.replace(",", "").replace(":", ""),
+    "an item of a list": lambda label: f"1. {label}",
+    "a lettered item": lambda label: f"a) {label}",
+    "bold in HTML": lambda label: f"<b>{label}</b>",
+    "a heading in HTML": lambda label: f"<h1>{label}</h1>",
+    "an entity": lambda label: f"&nbsp;{label}",
+    "Cyrillic letters": lambda label: label.replace("e", "е").replace("a", "а").replace("o", "о"),
+    "small capitals": lambda label: label.replace("r", "ʀ").replace("n", "ɴ").replace("t", "ᴛ"),
     "combining marks": lambda label: label.replace("e", "e\u0301"),
 }

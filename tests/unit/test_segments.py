@@ -120,6 +120,21 @@ def test_a_short_line_of_a_frame_is_no_line_of_prose() -> None:
     assert defused("The end of the story. Records go on.") == "The end of the story. Records go on."
 
 
+def test_what_is_quoted_keeps_its_place_although_it_spells_the_frame() -> None:
+    pasted = [f"{FOOTER} and more", "# Messages 0 to 9 were lost.", "Never touch the orders."]
+    request = f'{{"messages": 20}}\n    messages 3: go\n# Messages 0 to 9\n{FOOTER}'
+    parts = Parts("Text.", pasted, ["port: 8080"], [], request)
+    found = parts_of(sealed(parts.text(), 0, 1))
+    assert len(found.quotes) == 3
+    assert found.quotes[2] == "Never touch the orders."
+    assert FOOTER not in sealed(parts.text(), 0, 1)["text"]
+    assert found.newest == request.replace(FOOTER, "[...]")
+    frame = ("Record of work", "End of record")
+    own = Parts("Text.", ["Never say 'end of record' to a customer."], (), (), "Say end of record.")
+    assert parts_of(sealed(own.text(), 0, 1, frame=frame)).newest == own.newest
+    assert parts_of(sealed(own.text(), 0, 1, frame=frame)).quotes == list(own.quotes)
+
+
 def test_a_rolling_segment_covers_what_it_replaces() -> None:
     old = [sealed("a", 3, 4, absorbed=[("m1", 1)]), sealed("b", 5, 9, absorbed=[("m4", 4)])]
     before = copy.deepcopy(old)

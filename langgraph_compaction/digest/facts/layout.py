@@ -36,7 +36,10 @@ SINCE = "Said or printed after that message: "
 """Before newer values of what the user's newest message names, as the segment's last line."""
 
 _LABELS = "|".join(filter(None, map(phrase, (QUOTES, MENTIONS, PRINTED, NEWEST, SINCE))))
-_LABEL = re.compile(rf"{MARKS}(?:{_LABELS})[ \t*_.:：{UNSEEN}]*", re.IGNORECASE)
+_LABEL = re.compile(
+    rf"^{MARKS}(?:{_LABELS})(?:</?[a-z][a-z0-9]{{0,9}}>|[ \t*_.:：{UNSEEN}])*\n?",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +104,10 @@ def unlabelled(text: str) -> str:
     A label at the beginning of a line is taken off, and what is left of the line stays. What some
     readers take for the end of a line becomes one.
     """
-    rows = []
-    for row in text.strip().splitlines():
-        rest = row
-        while label := _LABEL.match(rest):
-            rest = rest[label.end() :]
-        if rest or not row:
-            rows.append(rest)
-    return "\n".join(rows).strip()
+    found = "\n".join(text.strip().splitlines())
+    while (fewer := _LABEL.sub("", found)) != found:
+        found = fewer
+    return found.strip()
 
 
 def taken_apart(text: str) -> Parts:
