@@ -159,6 +159,14 @@ class CompactionRecord(TypedDict, total=False):
     task, pins. A message without an id is named by its position, see `message_key`."""
     pruned: bool
     """Whether covered messages have been removed from the messages channel."""
+    archived: str
+    """Key of the newest of them in the archive; absent: none was archived."""
+    pruned_index: int
+    """Position of the last message covered when the last of them were removed, inclusive."""
+    stayed_ids: list[str]
+    """Keys of the messages up to there that stayed: the kept ones of that time."""
+    stayed_indexes: list[int]
+    """Their positions, in the same order."""
     render: Render
     """How the view shows the digest."""
     boundary_hint: int

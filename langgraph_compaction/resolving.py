@@ -125,6 +125,7 @@ def resolved(settings: CompactionSettings, limits: AgentLimits = NOTHING_KNOWN) 
         fold_all=fold_all,
         min_keep=min_keep,
         clearing=_clearing(settings),
+        prune=settings.history == "prune",
         min_fold_tokens=_min_fold(settings, window),
         min_fold_share=settings.min_fold_share,
         segment_share=settings.segment_share,

@@ -69,6 +69,8 @@ class CompactionSettings:
         protected_tools: names of tools whose results and arguments are never cleared.
         recall_tool: name of the agent's recall tool (see `create_recall_tool`), which cleared and
             clipped results then point to. None: the agent has none.
+        history: "full": folded messages stay in the state. "prune": they leave it with the fold,
+            after they were written to the archive; see ``archive`` of `CompactionNode`.
         min_fold_tokens: tokens of the smallest span worth a model call. "auto": the smaller of 500
             and a tenth of the window.
         min_fold_share: the same as a share of the view.
@@ -110,6 +112,7 @@ class CompactionSettings:
     clear_argument_chars: int = 2_000
     protected_tools: Sequence[str] = ()
     recall_tool: str | None = None
+    history: Literal["full", "prune"] = "full"
     min_fold_tokens: int | Literal["auto"] = "auto"
     min_fold_share: float = MIN_FOLD_SHARE
     result_chars: int = 2_000
@@ -190,6 +193,7 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
     "task": ("first", "latest", None),
     "digest": ("chain", "rolling"),
     "digest_role": ("human", "system"),
+    "history": ("full", "prune"),
     "on_error": ("continue", "raise"),
 }
 _SWITCHES: dict[str, tuple[str, ...]] = {"enabled": (), "clear": (), "calibrate": ("auto",)}

@@ -60,6 +60,7 @@ class Policy:
         fold_all: fold everything that is neither kept nor open.
         min_keep: recent messages that stay even where ``keep_tokens`` says less.
         clearing: what may be cleared; None: nothing.
+        prune: whether folded messages leave the channel.
         min_fold_tokens: tokens of the smallest span that is worth a model call.
         min_fold_share: the same as a share of the view.
         segment_share: tokens of a new segment as a share of its span, at most.
@@ -93,6 +94,7 @@ class Policy:
     fold_all: bool
     min_keep: int
     clearing: ClearingRule | None
+    prune: bool
     min_fold_tokens: int
     min_fold_share: float
     segment_share: float

@@ -140,16 +140,16 @@ def lay_out(
     task: list[BaseMessage] = []
     kept: list[BaseMessage] = []
     for index in anchor.kept:
-        message = messages[index]
+        message, place = messages[index], anchor.position_of(index)
         if isinstance(message, SystemMessage):
             leading.append(message)
         elif render.get("task") == message_key(message, index):
             task.append(message)
         else:
-            if kept and index - 1 != newest_kept:
+            if kept and place - 1 != newest_kept:
                 _separate(kept, message)
             kept.append(detached(message))
-            newest_kept = index
+            newest_kept = place
     replaced = cleared(
         messages,
         record.get("clearing"),
@@ -162,10 +162,11 @@ def lay_out(
         recent[index - anchor.boundary] = message
     for index in range(min(made_before, len(recent))):
         recent[index] = detached(recent[index])
-    if anchor.digest and anchor.boundary == 0:  # a prune, and no anchor left: all is shown
+    if anchor.digest and anchor.boundary == 0 and record.get("boundary_hint") != 0:
+        # What stood there was removed, system messages of the leading run perhaps not.
         while recent and isinstance(recent[0], SystemMessage):
             leading.append(recent.pop(0))
-    if kept and isinstance(kept[-1], AIMessage) and newest_kept != anchor.boundary - 1:
+    if kept and isinstance(kept[-1], AIMessage) and newest_kept != anchor.position - 1:
         kept.append(_gap(kept[-1]))
     return Layout(
         leading=leading,

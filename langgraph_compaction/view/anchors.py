@@ -7,8 +7,8 @@ inserted or rewound message harmless. Whatever cannot be proven to be covered is
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from langchain_core.messages import BaseMessage
 
@@ -26,6 +26,7 @@ class Anchor:
         digest: whether the digest is shown.
         folded_after: index of the first message that came after the last fold was made.
         made_after: index of the first message that was made under the present view.
+        stayed: positions of the messages below ``boundary`` that a prune left, by index.
     """
 
     boundary: int
@@ -34,10 +35,15 @@ class Anchor:
     digest: bool
     folded_after: int = 0
     made_after: int = 0
+    stayed: Mapping[int, int] = field(default_factory=dict)
 
     def position_of(self, index: int) -> int:
-        """Position in the thread of the message at ``index`` (exact from ``boundary - 1`` on)."""
-        return self.position + index - self.boundary
+        """Position in the thread of the message at ``index``.
+
+        Exact from ``boundary - 1`` on and for what a prune left. Else it is as many before the
+        boundary as there are messages between, which is right unless some were deleted.
+        """
+        return self.stayed.get(index, self.position + index - self.boundary)
 
     def index_of(self, position: int) -> int:
         """Index of the message at ``position``; negative where it is not in the messages."""
@@ -53,17 +59,20 @@ def locate(messages: Sequence[BaseMessage], record: CompactionRecord) -> Anchor:
     last = record.get("last_summarized_index", -1)
     if last < 0:
         return _anchor(messages, record, 0, (), 0, digest=False)
+    pruned = record.get("pruned", False)
     boundary = _at_hint(messages, record)
     if boundary is None:
         boundary = _by_id(messages, record)
     if boundary is None:
-        if record.get("pruned"):
+        boundary = _by_kept(messages, record) if pruned else _by_survivors(messages, record)
+    if boundary is None:
+        if pruned:
             return _lost_after_prune(messages, record, last)
-        boundary = _by_survivors(messages, record)
-        if boundary is None:
-            return Anchor(0, (), last + 1, digest=False)
+        return Anchor(0, (), last + 1, digest=False)
     kept = _kept(messages, record, boundary)
-    if boundary != _hint(record) and not record.get("pruned"):
+    if pruned:
+        kept = _with_unproven(messages, record, boundary, kept)
+    elif boundary != _hint(record):
         kept = _with_unknown(messages, record, boundary, kept)
     return _anchor(messages, record, boundary, kept, last + 1, digest=True)
 
@@ -83,7 +92,26 @@ def _anchor(
 
     folded_after = after(record.get("length_at_fold", 0), record.get("id_at_fold"))
     changed_after = after(record.get("length_at_change", 0), record.get("id_at_change"))
-    return Anchor(boundary, kept, position, digest, folded_after, max(folded_after, changed_after))
+    return Anchor(
+        boundary,
+        kept,
+        position,
+        digest,
+        folded_after,
+        max(folded_after, changed_after),
+        _stayed(messages, record, boundary),
+    )
+
+
+def _stayed(
+    messages: Sequence[BaseMessage], record: CompactionRecord, boundary: int
+) -> dict[int, int]:
+    names = record.get("stayed_ids")
+    if not names:
+        return {}
+    known = dict(zip(names, record.get("stayed_indexes", ()), strict=False))
+    found = ((index, known.get(message_key(messages[index], index))) for index in range(boundary))
+    return {index: position for index, position in found if position is not None}
 
 
 def _after(
@@ -122,7 +150,7 @@ def _at_hint(messages: Sequence[BaseMessage], record: CompactionRecord) -> int |
     before = messages[hint - 1].id if hint > 0 else None
     if next_id is not None and (hint == len(messages) or messages[hint].id != next_id):
         return None
-    if record.get("pruned") and next_id is not None:
+    if record.get("pruned") and (next_id is not None or hint == 0):
         return hint
     return hint if before == last_id and hint > 0 else None
 
@@ -199,6 +227,41 @@ def _with_unknown(
     known.discard(None)
     first = next((i for i in range(boundary) if messages[i].id in known), boundary)
     return tuple(sorted({*range(first), *kept}))
+
+
+def _by_kept(messages: Sequence[BaseMessage], record: CompactionRecord) -> int | None:
+    """After a prune without the next message: behind the last of the kept ones that stayed.
+
+    Removals only move messages to the front: one that stands further back was added again.
+    """
+    ids, hints = record.get("kept_ids", ()), record.get("kept_hints", ())
+    farthest = dict(zip(ids, hints, strict=False))
+    last = max(farthest.values(), default=-1)
+    for index in range(min(last, len(messages) - 1), -1, -1):
+        if index <= farthest.get(message_key(messages[index], index), -1):
+            return index + 1
+    return None
+
+
+def _with_unproven(
+    messages: Sequence[BaseMessage],
+    record: CompactionRecord,
+    boundary: int,
+    kept: tuple[int, ...],
+) -> tuple[int, ...]:
+    """After a prune everything before the boundary stays visible, unless covered ones are there.
+
+    They are where the prune did not reach, as in a parent's channel, and where it failed. Either
+    the list is as it was written down then, or a message that is known to be covered shows it.
+    """
+    if boundary == _hint(record) and list(kept) == record.get("kept_hints", []):
+        return kept
+    covered = {segment.get("last_id") for segment in record.get("segments", ())}
+    covered.add(record.get("last_summarized_id"))
+    covered.difference_update((None, *record.get("kept_ids", ())))
+    if any(messages[index].id in covered for index in range(boundary)):
+        return kept
+    return tuple(range(boundary))
 
 
 def _lost_after_prune(

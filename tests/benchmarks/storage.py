@@ -1,6 +1,6 @@
 """Bytes on disk that a long thread takes, by how its state is kept; beside other systems.
 
-    python -m tests.benchmarks.storage                  # all, with the peers; about an hour
+    python -m tests.benchmarks.storage                  # all, with the peers; half an hour
     python -m tests.benchmarks.storage --quick          # 100 and 200 steps, a few minutes
     python -m tests.benchmarks.storage --systems plain,delta --databases sqlite
 
@@ -17,6 +17,7 @@ one, and marked "≈".
 
 import argparse
 import random
+import re
 import shutil
 import sqlite3
 import sys
@@ -25,6 +26,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, fields
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +59,7 @@ RESULT = 1_200
 TARGETS = {"delta": 15, "prune": 5}
 """How many times less than plain they are to take on SQLite after the smaller number of steps."""
 
+_ASKED = re.compile(r"at most ([\d,]+) tokens")
 CONFIG: Any = {"configurable": {"thread_id": "thread"}, "recursion_limit": 1_000_000}
 
 
@@ -90,7 +93,7 @@ class Agent(BaseChatModel):
 
 
 class Summariser(BaseChatModel):
-    """Writes a digest of `DIGEST` tokens, always another one, and counts its calls."""
+    """Writes `DIGEST` tokens or what is asked for, always other ones, and counts its calls."""
 
     _calls: int = PrivateAttr(default=0)
 
@@ -105,9 +108,11 @@ class Summariser(BaseChatModel):
     def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
         self._calls += 1
         rng = random.Random(self._calls)
+        asked = [int(n.replace(",", "")) for n in _ASKED.findall(str(messages[-1].content))]
+        most = min([DIGEST, *asked[-1:]]) - 50
         text = "## Goal\n- Go through the pipeline.\n## Findings"
         end = "\n## State now\n- Under way.\n## Next step\n- Go on with the next part."
-        while text_tokens(text + end) < DIGEST - 50:
+        while text_tokens(text + end) < most:
             text += f"\n- {filler.sentence(rng)} ({rng.randrange(10**6)})"
         return ChatResult(generations=[ChatGeneration(message=AIMessage(text + end))])
 
@@ -399,7 +404,8 @@ def _projected(half: Measured, whole: Measured, steps: int) -> int:
 
 def _missing(name: str, system: System) -> str:
     """Why a system cannot be measured, or nothing."""
-    if "prune" in name and "history" not in {field.name for field in fields(CompactionSettings)}:
+    settings = {field.name for field in fields(CompactionSettings)}
+    if "prune" in name and "history" not in settings | set(signature(CompactionNode).parameters):
         return 'this version has no history="prune"'
     if system.peer:
         try:
