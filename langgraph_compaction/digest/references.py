@@ -13,12 +13,22 @@ _NAME = rf"(?:{_W}|[.@+~%-])"
 # A name begins where none is under way: trying again at every character of a long run would take
 # time with the square of its length.
 _NEW = rf"(?<!{_NAME})"
+# Ends of host names: the common domains, and those of internal networks and documentation.
+_TOP = (
+    "com|org|net|edu|gov|io|dev|app|ai|co|cloud|de|fr|es|it|nl|ch|at|uk|eu|jp|cn|kr|in|ru|br|us|ca"
+    "|au|local|localdomain|internal|intranet|lan|corp|home|svc|example|test|invalid"
+)
+# What may follow an id: the rest of a host's or a file's name.
+_TAIL = rf"(?:\.[A-Za-z](?:{_W}|-)*)*"
 _REFERENCE = re.compile(
     # URL
     r"[a-z][a-z0-9+]{1,9}://[^\s<>\"'`|\[\]{}，。；、！？）」』]+"
     # e-mail address
     rf"|(?<!{_W})(?<!{_W}[.+-])(?<!{_W}[.+-]{{2}}){_W}(?:{_W}|[.+-]|['’](?={_W}))*+"
     rf"@(?:{_W}|-)++(?:\.(?:{_W}|-)++)+(?::\d{{2,5}}(?!{_W}))?"
+    # host: of three labels, or with a hyphen or digit; others look like attributes in code
+    rf"|(?<!{_W})(?<![.@/-])(?=[a-z0-9.-]*(?:[-0-9]|\.[a-z0-9-]+\.))(?:[a-z0-9][a-z0-9-]*+\.){{1,6}}"
+    rf"(?:{_TOP})(?!{_W})(?!\.{_W})(?::\d{{2,5}}(?!{_W}))?"
     # path: absolute, with a file ending, of three steps, or Windows: of a drive or a server
     rf"|(?:~|\.{{1,2}})?(?<!{_W})(?<!/)(?:/{_NAME}+){{2,}}/?"
     rf"|{_NEW}{_NAME}+(?:/{_NAME}+)*/{_NAME}*\.[A-Za-z]{_W}{{0,7}}(?!{_W})"
@@ -27,12 +37,12 @@ _REFERENCE = re.compile(
     # file name
     rf"|(?<!{_W})(?<![-.])(?:{_W}|[-.])+\.(?:pyi?|md|rst|txt|jsonl?|ya?ml|toml|ini|cfg|csv|tsv|[jt]sx?"
     rf"|mjs|html?|css|scss|java|kt|go|rs|cpp|cc|c|h|hpp|cs|rb|php|swift|sh|sql|xml|lock|log|pdf|docx?|xlsx?|png"
-    rf"|jpe?g|gif|svg|webp|mp[34]|wav|zip|gz|tar|ipynb|env|conf)(?!{_W})"
+    rf"|jpe?g|gif|svg|webp|mp[34]|wav|zip|gz|tar(?:\.[gx]z|\.bz2|\.zst)?|ipynb|env|conf)(?!{_W})"
     # id with a prefix: req_9f86d081, i-0abc123def, then UUID, hash
     rf"|(?<!{_W})(?<!-)[A-Za-z]{{1,12}}[_-](?=[A-Za-z]*\d)(?=\d*[A-Za-z])[0-9A-Za-z]{{6,64}}"
-    rf"(?!{_W})(?!-)"
+    rf"(?!{_W})(?!-){_TAIL}"
     r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-    r"|(?<![A-Za-z0-9])(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{7,64}(?![A-Za-z0-9])"
+    rf"|(?<![A-Za-z0-9])(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{{7,64}}(?![A-Za-z0-9]){_TAIL}"
     # date, version or IP address
     r"|\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?)?|\d{4}年\d{1,2}月(?:\d{1,2}日)?"
     r"|(?<![A-Za-z0-9.])v?\d+\.\d+\.\d+(?:[-+.]?[A-Za-z0-9]+)*(?::\d{2,5}(?!\w))?"
@@ -40,7 +50,8 @@ _REFERENCE = re.compile(
     # codes and ids: JG7FMM, PROJ-12, order_3817, #42
     rf"|(?<!{_W})(?<!{_W}-)(?=[A-Z0-9_-]*\d)(?=[A-Z0-9_-]*[A-Z])(?!UTF-)[A-Z0-9][A-Z0-9_-]{{4,}}"
     rf"(?!{_W})"
-    rf"|(?<!{_W})[A-Za-z]+(?:[_-][A-Za-z0-9]+)*(?:_\d{{2,}}|-\d{{4,}})(?!{_W})|(?<!\w)#\d+"
+    rf"|(?<!{_W})[A-Za-z]+(?:[_-][A-Za-z0-9]+)*(?:_\d{{2,}}|-\d{{4,}})(?!{_W}){_TAIL}"
+    r"|(?<!\w)#\d+"
     # number with a unit
     r"|[$€£¥]\d[\d,.]*\d"
     r"|(?<![\w.,])\d[\d,.]*(?:%|[kMGT]?i?B|ms|s|km|kg|px|USD|EUR)(?!\w)"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from langgraph_compaction.digest.facts.layout import Parts, taken_apart
-from langgraph_compaction.digest.spelling import MARKS, phrase, spelled
+from langgraph_compaction.digest.spelling import MARKS, forms_of, phrase, spelled
 from langgraph_compaction.record import EDITED, LEAST_SEGMENT_TOKENS, DigestSegment, tokens_of
 from langgraph_compaction.view.digest import FOOTER, HEADER
 
@@ -30,6 +30,11 @@ ordinary prose ("Summary")."""
 
 _ANY_SPELLING = re.MULTILINE | re.IGNORECASE
 _HEADING = re.compile(rf"^{MARKS}(?={spelled('Messages')}{MARKS}\d)", _ANY_SPELLING)
+# In words of the user's own only with its mark: ``"messages": 20`` opens no segment.
+_MARKED_HEADING = re.compile(
+    rf"^[^\w\n{forms_of('#')}]*+[{forms_of('#')}]{MARKS}(?={spelled('Messages')}{MARKS}\d)",
+    _ANY_SPELLING,
+)
 _OWN_HEADING = re.compile(r"\A# Messages \d[^\n]*(?:\n|\Z)")
 
 
@@ -67,14 +72,15 @@ def defused(text: str, frame: Sequence[str] = (HEADER, FOOTER)) -> str:
 def _defused_parts(text: str, frame: Sequence[str]) -> str:
     """A segment's text defused part by part, so that its own labels and marks of lists stay.
 
-    Of the user's newest message, which is quoted word for word, only what spells the frame goes.
+    Of the user's newest message, which is quoted word for word, only what spells the frame goes,
+    and the marks of headings like a segment's.
     """
     parts = taken_apart(text)
 
     def unframed(quoted: str) -> str:
         for mark in frame:
             quoted = _frame_pattern(mark).sub("[...]", quoted)
-        return quoted
+        return _MARKED_HEADING.sub("- ", quoted)
 
     safe = parts.changed(lambda part: defused(part, frame))
     return replace(safe, newest=unframed(parts.newest)).text()
@@ -194,6 +200,16 @@ def rolled(segments: Sequence[DigestSegment]) -> list[DigestSegment]:
     """The newest segments up to the last that a person edited: what a rolling digest replaces."""
     edited = [number for number, one in enumerate(segments) if one["model"] == EDITED]
     return list(segments[edited[-1] + 1 if edited else 0 :])
+
+
+def chain_budget(segments: Sequence[DigestSegment], budget: int) -> int:
+    """Tokens that the whole chain may have.
+
+    What a person edited is never condensed: the rest has half of the budget in any case, or a long
+    correction would leave no room for anything after it.
+    """
+    edited = tokens_of([one for one in segments if one["model"] == EDITED])
+    return max(budget, edited + budget // 2)
 
 
 def condensed_cap(old: Sequence[DigestSegment], budget: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from langgraph_compaction.digest.extractive import ExtractiveSummarizer
 from langgraph_compaction.digest.source import Source
-from langgraph_compaction.plan.fitting import Counter
+from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.record import LEAST_SEGMENT_TOKENS
 
 FALLBACK = ExtractiveSummarizer()
@@ -12,14 +12,19 @@ FALLBACK = ExtractiveSummarizer()
 FALLBACK_NAME = "extractive"
 
 
-def extracts(source: Source, count: Counter) -> tuple[str, str] | None:
-    """Extracts and their writer's name; None where there is no room even for those."""
+def extracts(source: Source, visit: Visit) -> tuple[str, str] | None:
+    """Extracts and their writer's name, None where there is no room even for those.
+
+    Raises:
+        RedactionError: the hook failed.
+    """
     if source.extract_tokens < LEAST_SEGMENT_TOKENS:
         return None
     try:
         text = FALLBACK.write(
-            source.texts, source.span, max_tokens=source.extract_tokens, count=count.text
+            source.texts, source.span, max_tokens=source.extract_tokens, count=visit.counter.text
         )
     except Exception:  # noqa: BLE001  # the last means must not be what ends a run
         return None
-    return text, FALLBACK_NAME
+    # Cleaned, a text may have a secret that the messages had in pieces.
+    return visit.redacted(text), FALLBACK_NAME

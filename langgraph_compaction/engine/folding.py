@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
-from langgraph_compaction.changes import advanced
+from langgraph_compaction.changes import advanced, last_covered
 from langgraph_compaction.digest.dividing import LEAST_PART, pack, without_small
 from langgraph_compaction.digest.facts.completing import Facts, facts_of
 from langgraph_compaction.digest.redaction import redacted_messages
 from langgraph_compaction.digest.rendering import message_text
-from langgraph_compaction.digest.segments import rolled, seal
+from langgraph_compaction.digest.segments import chain_budget, rolled, seal
 from langgraph_compaction.digest.source import Source, render_group, render_segments
 from langgraph_compaction.engine.effects import Effect
 from langgraph_compaction.engine.fallback import extracts
 from langgraph_compaction.engine.tally import Outcome
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.engine.writing import Writer
-from langgraph_compaction.plan.boundaries import Span
+from langgraph_compaction.plan.boundaries import SEGMENT_FRAME, Span
 from langgraph_compaction.plan.decision import Decision
 from langgraph_compaction.record import (
     DigestSegment,
@@ -27,6 +27,7 @@ from langgraph_compaction.record import (
     message_key,
     tokens_of,
 )
+from langgraph_compaction.view.anchors import Anchor
 from langgraph_compaction.view.digest import frame_lines
 from langgraph_compaction.view.pairing import groups
 
@@ -40,6 +41,8 @@ class _Part:
         members: the messages.
         chunks: its groups as the summariser reads them.
         stop: index after the last message that is covered once it is folded.
+        absorbed: those of them that were kept at an earlier fold, and what stands between them and
+            the covered range's end, each with whether it is one of them.
         quoted: the user's newest message if it is among them, in full; else "".
         tokens: of its messages in the view.
     """
@@ -48,6 +51,7 @@ class _Part:
     members: Sequence[BaseMessage]
     chunks: Sequence[str]
     stop: int
+    absorbed: Sequence[tuple[BaseMessage, bool]]
     quoted: str
     tokens: int
 
@@ -88,16 +92,16 @@ def folded(
         if written is None and urgent:
             # The digest so far stays as a model wrote it: extracts stand beside it.
             draft = _draft(visit, chain, part, roll=False)
-            written = extracts(draft.source, visit.counter)
+            written = extracts(draft.source, visit)
         if written is None:
             break
         text, model = written
-        last = anchor.position_of(part.stop - 1)
+        last, last_id = last_covered(record, messages, anchor, part.stop)
         segment = seal(
             draft.facts.completed(text),
             first_index=min(covered + 1, last),
             last_index=last,
-            last_id=messages[part.stop - 1].id,
+            last_id=last_id,
             step=steps,
             source_tokens=part.tokens,
             model=model,
@@ -141,10 +145,12 @@ def _draft(visit: Visit, chain: list[DigestSegment], part: _Part, *, roll: bool)
     newest = part.quoted
     said = (isinstance(one, HumanMessage) for one in visit.messages[part.folded[0] :])
     if apart and not any(said):
-        newest = apart[-1].newest  # still the newest: the work on it goes on
+        # Still the newest: the work on it goes on. Extracts may stand behind the one that has it.
+        newest = next((one.newest for one in reversed(apart) if one.newest), "")
     cap = policy.segment_cap(part.tokens - count(part.quoted), tokens_of(chain))
     if old:
-        cap = max(cap, min(policy.max_digest - tokens_of(standing), tokens_of(old) + cap))
+        left = chain_budget(chain, policy.max_digest) - tokens_of(standing) - SEGMENT_FRAME
+        cap = max(cap, min(left, tokens_of(old) + cap))
     facts = facts_of(
         apart,
         part.members,
@@ -152,6 +158,7 @@ def _draft(visit: Visit, chain: list[DigestSegment], part: _Part, *, roll: bool)
         cap=cap,
         count=count,
         newest=newest,
+        absorbed=part.absorbed,
         redact=visit.redacted,
     )
     source = Source(
@@ -165,6 +172,18 @@ def _draft(visit: Visit, chain: list[DigestSegment], part: _Part, *, roll: bool)
         fullness=facts.fullness,
     )
     return _Draft(standing, old, facts, source)
+
+
+def _absorbed(
+    visit: Visit, anchor: Anchor, folded: Sequence[int]
+) -> list[tuple[BaseMessage, bool]]:
+    """What a part takes in from before the boundary, with what came after it there."""
+    taken = {index for index in folded if index < anchor.boundary}
+    if not taken:
+        return []
+    indexes = range(min(taken), anchor.boundary)
+    found = redacted_messages((visit.messages[index] for index in indexes), visit.redact)
+    return [(message, index in taken) for index, message in zip(indexes, found, strict=True)]
 
 
 def _parts(visit: Visit, decision: Decision, span: Span, writer: Writer) -> list[_Part]:
@@ -193,6 +212,7 @@ def _parts(visit: Visit, decision: Decision, span: Span, writer: Writer) -> list
                 members=inside,
                 chunks=rendered[run],
                 stop=max(anchor.boundary, following),
+                absorbed=_absorbed(visit, anchor, folded),
                 quoted=visit.redacted(message_text(quoted)) if quoted else "",
                 tokens=visit.counter.messages(decision.layout.shown(folded)),
             )

@@ -128,7 +128,8 @@ def test_what_is_quoted_keeps_its_place_although_it_spells_the_frame() -> None:
     assert len(found.quotes) == 3
     assert found.quotes[2] == "Never touch the orders."
     assert FOOTER not in sealed(parts.text(), 0, 1)["text"]
-    assert found.newest == request.replace(FOOTER, "[...]")
+    unmarked = request.replace(FOOTER, "[...]").replace("# Messages", "- Messages")
+    assert found.newest == unmarked
     frame = ("Record of work", "End of record")
     own = Parts("Text.", ["Never say 'end of record' to a customer."], (), (), "Say end of record.")
     assert parts_of(sealed(own.text(), 0, 1, frame=frame)).newest == own.newest

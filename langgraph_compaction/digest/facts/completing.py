@@ -134,7 +134,7 @@ def facts_of(
     cap: int,
     count: Callable[[str], int],
     newest: str = "",
-    absorbed: int = 0,
+    absorbed: Sequence[tuple[BaseMessage, bool]] = (),
     redact: Callable[[str], str] = str,
 ) -> Facts:
     """The facts of segments, of messages, or of both, in this order.
@@ -146,21 +146,25 @@ def facts_of(
         cap: tokens that text and facts may have together, beside ``newest``.
         count: tokens of a text.
         newest: the user's newest message where it is quoted in full, else "".
-        absorbed: how many of the messages are older than the segments: they were kept until now.
+        absorbed: those of the messages that are older than the segments before, since they were
+            kept until now, and those between them of which the segments tell; oldest first, each
+            with whether it is folded now.
         redact: takes secrets out of what is put together from words of the messages.
     """
     mentioned = Mentioned(_values(before))
-    mentioned.read(messages[:absorbed], past=True)
     said: list[str] = []
     for parts in old:
         mentioned.read_parts(parts)
         said += parts.quotes
         if parts.newest != newest:
             said += user_sentences([HumanMessage(parts.newest)])
-    mentioned.read(messages[absorbed:])
+    for message, now in absorbed:
+        mentioned.read([message], told=not now)
+    mentioned.read(messages[sum(now for _, now in absorbed) :])
     said += user_sentences([one for one in messages if redact(message_text(one)) != newest])
+    lines = [_line(redact(text)) for text in said]
     return Facts(
-        quotes=_fitting(ranked([_line(redact(text)) for text in said]), cap, count),
+        quotes=_fitting(ranked(lines, condensing=not messages), cap, count),
         mentioned=mentioned,
         old=[parts.body for parts in old],
         messages=messages,

@@ -37,7 +37,7 @@ SINCE = "Said or printed after that message: "
 
 _LABELS = "|".join(filter(None, map(phrase, (QUOTES, MENTIONS, PRINTED, NEWEST, SINCE))))
 _LABEL = re.compile(
-    rf"^{MARKS}(?:{_LABELS})(?:</?[a-z][a-z0-9]{{0,9}}>|[ \t*_.:：{UNSEEN}])*\n?",
+    rf"^(?:{MARKS}(?:{_LABELS})(?:</?[a-z][a-z0-9]{{0,9}}>|[ \t*_.:：{UNSEEN}])*)+\n?",
     re.IGNORECASE | re.MULTILINE,
 )
 

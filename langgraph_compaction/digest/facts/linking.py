@@ -21,7 +21,7 @@ LINKING = frozenset(
     "has have had will would should must can could may now then than more less about up down set "
     "sets instead changed change changes becomes became new use uses using again only just so "
     "please make i we you he she they i'll we'll let's not nothing else no don't doesn't which "
-    "above below over under until before after if when = : -> → := - "
+    "above below over under until before after if when any while = : -> → := - "
     "der die das ein eine einen einem ist sind und oder auf zu von mit nicht jetzt ab "
     "wurde wird beträgt statt anstatt bisher vorher zuvor "
     "previously formerly rather longer antes auparavant вместо раньше ранее "
@@ -39,7 +39,7 @@ _BINDING = frozenset(
 """Words right before a name that make it the value of what stands before them. Of numbers any
 words before them tell the subject; a name may follow any verb ("see", "open") and replace none."""
 _PAST_BEFORE = re.compile(
-    r"(?:\A| )(?:instead of|rather than|no longer|not|from|before|previously|formerly|old"
+    r"(?:\A| )(?:instead of|rather than|no longer|not|was|were|from|before|previously|formerly|old"
     r"|statt|anstatt|nicht mehr|bisher|vorher|zuvor|au lieu de|plutôt que|auparavant|avant"
     r"|en vez de|en lugar de|antes|вместо|раньше|ранее)\Z"
 )

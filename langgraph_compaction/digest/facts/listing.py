@@ -229,6 +229,7 @@ def _place_of_value(mention: Mention, rows: Sequence[tuple[int, str]]) -> int:
         at = last_place(row, mention.name) if mention.name in row else -1
         if at >= 0:
             folded = row.casefold()
-            if not words or any(word in folded for word in words):
+            there = sum(word in folded for word in words)
+            if there >= max(len(words) - 1, min(len(words), 2)):
                 return start + at
     return -1

@@ -75,23 +75,23 @@ class Mentioned:
     _here: set[str] = field(default_factory=set)
     _texts: int = 0
     _order: int = 0
-    _past: bool = False
+    _told: bool = False
     _known: Known = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.series = Series(self.before)
         self._said.update(self.before)
 
-    def read(self, messages: Sequence[BaseMessage], *, past: bool = False) -> None:
-        """Take in the messages of a span, oldest first, as they are: nothing is clamped yet.
+    def read(self, messages: Sequence[BaseMessage], *, told: bool = False) -> None:
+        """Take in messages, oldest first, as they are: nothing is clamped yet.
 
         Args:
-            messages: of the span.
-            past: whether they are older than what was taken in before.
+            messages: of the span, or of another.
+            told: whether a segment tells of them already: then only the order of values counts.
         """
-        self._past = past
+        self._told = told
         self._read(messages)
-        self._past = False
+        self._told = False
 
     def _read(self, messages: Sequence[BaseMessage]) -> None:
         calls: dict[str, str] = {}
@@ -170,6 +170,10 @@ class Mentioned:
                 mention = one._replace(subject="")
             elif scope and one.subject and one.subject not in self._said:
                 mention = one._replace(subject=f"{one.subject} ({scope})")
+            if self._told:
+                if mention.subject in self.series:
+                    self.series.add(mention.subject, mention.name, past=mention.past)
+                continue
             self._order += 1
             key = ("" if mention.telling else mention.subject, mention.name)
             entry = self.entries.setdefault(key, Entry(mention, weight))
@@ -182,7 +186,7 @@ class Mentioned:
                     self._said.add(mention.subject)
                 entry.mention = mention
                 self._here.add(mention.subject)
-                self.series.add(mention.subject, mention.name, past=mention.past or self._past)
+                self.series.add(mention.subject, mention.name, past=mention.past)
 
     def ranked(self) -> list[Entry]:
         """The entries, best first.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from langgraph_compaction.digest import cues
+from langgraph_compaction.digest.facts.layout import Parts
 from langgraph_compaction.digest.rendering import spoken_text
 from langgraph_compaction.digest.sentences import (
     Sentence,
@@ -35,6 +36,11 @@ _CODE = frozenset("{}();=<>|\\$[]")
 BINDING_SHARE, WISHES_SHARE, QUOTE_SHARE = 0.5, 0.35, 0.2
 """Shares of a segment's cap that the user's words may take: what binds (never, must, only), that
 and wishes (please, rather), all of them. What binds is worth half a digest; small talk is not."""
+
+
+CONDENSED_BINDING_SHARE, CONDENSED_SHARE = 0.75, 0.1
+"""The same where segments are condensed, for what binds and for all: of what was said long ago only
+directives are sure to count still."""
 
 
 class Quote(NamedTuple):
@@ -104,8 +110,19 @@ def _longest(units: Sequence[str], most: int) -> int:
     return sum(total <= most for total in accumulate(len(unit) + 1 for unit in units))
 
 
-def ranked(texts: Sequence[str]) -> list[Quote]:
+def binding_tokens(parts: Iterable[Parts], count: Callable[[str], int]) -> int:
+    """Tokens of the directives among the quotes of some segments, as they stand in one."""
+    quotes = {quote for one in parts for quote in one.quotes}
+    return sum(count(f"- {quote}\n") for quote in quotes if cues.FIRM(Sentence.of(quote)))
+
+
+def ranked(texts: Sequence[str], *, condensing: bool = False) -> list[Quote]:
     """Sentences of the user with their ranks, oldest first; of equal ones the last remains."""
+    most = (
+        (CONDENSED_BINDING_SHARE, WISHES_SHARE, CONDENSED_SHARE)
+        if condensing
+        else (BINDING_SHARE, WISHES_SHARE, QUOTE_SHARE)
+    )
     newest = {text: order for order, text in enumerate(texts)}
     total = max(1, len(texts))
     quotes = []
@@ -113,7 +130,7 @@ def ranked(texts: Sequence[str]) -> list[Quote]:
         part = Sentence.of(text)
         binds, wishes = cues.FIRM(part), cues.SOFT(part)
         weight = 4.0 * binds + 2.0 * wishes + 1.0 * cues.REQUEST(part)
-        share = BINDING_SHARE if binds else WISHES_SHARE if wishes else QUOTE_SHARE
+        share = most[0] if binds else most[1] if wishes else most[2]
         quotes.append(Quote(text, share, weight + order / total))
     return quotes
 
