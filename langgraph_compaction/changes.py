@@ -43,12 +43,12 @@ def advanced(
         render: how the view shows it.
         steps: AI messages of the thread so far.
     """
-    last = messages[stop - 1]
+    last, last_id = last_covered(record, messages, anchor, stop)
     changed: CompactionRecord = {
         **record,
         "segments": segments,
-        "last_summarized_index": anchor.position_of(stop - 1),
-        "last_summarized_id": last.id,
+        "last_summarized_index": last,
+        "last_summarized_id": last_id,
         "next_id": messages[stop].id if stop < len(messages) else None,
         "kept_ids": [message_key(messages[index], index) for index in kept],
         "kept_hints": list(kept),
@@ -64,11 +64,25 @@ def advanced(
         clearing["last_index"], clearing["repeats_index"]
     ):
         del changed["clearing"]  # all that was cleared is covered now
-    if last.id is None:
+    if last_id is None:
         changed["fingerprint"] = fingerprint(messages, stop)
     else:
         changed.pop("fingerprint", None)
     return changed
+
+
+def last_covered(
+    record: CompactionRecord, messages: Sequence[BaseMessage], anchor: Anchor, stop: int
+) -> tuple[int, str | None]:
+    """Position and id of the last message covered by a fold of all before index ``stop``.
+
+    After a prune a fold that takes only what was kept moves no boundary, and what stands before it
+    in the channel is not what stood there in the thread.
+    """
+    position = anchor.position_of(stop) - 1
+    if stop == anchor.boundary and record.get("pruned"):
+        return position, record.get("last_summarized_id")
+    return position, messages[stop - 1].id
 
 
 def clipped(
@@ -84,6 +98,38 @@ def cleared(
     """The record with old tool results cleared; ``render`` says how the view shows the rest."""
     changed: CompactionRecord = {**record, "clearing": clearing, "render": render}
     return {**changed, **changed_now(record, messages)}
+
+
+def pruned(
+    record: CompactionRecord,
+    messages: Sequence[BaseMessage],
+    anchor: Anchor,
+    archived: str | None,
+) -> CompactionRecord:
+    """The record once the hidden messages have left the channel.
+
+    Args:
+        record: the record that hides them.
+        messages: the messages channel before they leave.
+        anchor: where the record ends in it.
+        archived: key of the newest item in the archive, None where nothing was archived.
+    """
+    kept = [message_key(messages[index], index) for index in anchor.kept]
+    left = [messages[index] for index in anchor.kept] + list(messages[anchor.boundary :])
+    changed: CompactionRecord = {
+        **record,
+        "pruned": True,
+        "pruned_index": anchor.position - 1,
+        "stayed_ids": kept,
+        "stayed_indexes": [anchor.position_of(index) for index in anchor.kept],
+        "kept_ids": kept,
+        "kept_hints": list(range(len(kept))),
+        "boundary_hint": len(kept),
+        "first_id": left[0].id if left else None,
+    }
+    if archived is not None:
+        changed["archived"] = archived
+    return changed
 
 
 def changed_now(record: CompactionRecord, messages: Sequence[BaseMessage]) -> CompactionRecord:

@@ -165,7 +165,7 @@ def explained(visit: Visit, decision: Decision, counter: TokenCounter) -> Explan
             for clause in policy.clauses
         ),
         cuts=tuple(map(anchor.position_of, safe_cuts(visit.messages, decision.layout, policy))),
-        span=None if span is None else (start, anchor.position_of(span.stop - 1)),
+        span=None if span is None else (start, anchor.position_of(span.stop) - 1),
         span_tokens=0 if span is None else span.tokens,
         kept=() if span is None else _kept(span.kept, decision),
         cleared=None if clearing is None else (clearing.first_index, clearing.last_index),

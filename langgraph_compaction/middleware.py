@@ -52,10 +52,10 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
     """Folds older messages of a ``create_agent`` agent into a digest when the context fills up.
 
     Folds before the model is called, in a step and checkpoint of its own: a digest stands even if
-    the call then fails. The state's messages stay as they are; the model is called with the view.
-    The system prompt stays the agent's. Where several middlewares change the messages of a
-    request, the view is made of what those before this one in the list leave; those after it see
-    the view.
+    the call then fails. The state's messages stay as they are, unless ``history`` is "prune";
+    the model is called with the view. The system prompt stays the agent's. Where several
+    middlewares change the messages of a request, the view is made of what those before this one in
+    the list leave; those after it see the view.
 
     What the agent sends beside the messages (its system prompt, tool schemas) is known from the
     provider's report of the newest call; for the time before it pass ``tools`` and
@@ -69,9 +69,9 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
     Args:
         model: writes the digests, as for `CompactionNode`.
         options: everything else that `CompactionNode` takes: ``agent_model``, ``settings``,
-            ``token_counter``, ``tools``, ``hook``, ``redact``, ``compaction_key``, values of
-            `CompactionSettings` by name, and ``name``, the middleware's name in the agent's graph
-            (default: the class's).
+            ``token_counter``, ``tools``, ``hook``, ``redact``, ``archive``, ``compaction_key``,
+            values of `CompactionSettings` by name, and ``name``, the middleware's name in the
+            agent's graph (default: the class's).
 
     Attributes:
         node: the node that does the work, for its `measure` and `view`.

@@ -9,11 +9,13 @@ from functools import cached_property
 from os import PathLike
 from typing import Any
 
-from langchain_core.messages import BaseMessage, SystemMessage
+from langchain_core.messages import BaseMessage, RemoveMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.store.base import BaseStore
 
 from langgraph_compaction.digest.redaction import Redact, checked_redact
 from langgraph_compaction.engine import compaction_steps
+from langgraph_compaction.engine.pruning import Change
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.files import FileSettings, load_settings, of_file
@@ -23,11 +25,15 @@ from langgraph_compaction.plan.counting import TokenCounter, token_counter
 from langgraph_compaction.plan.decision import decide
 from langgraph_compaction.plan.requests import read_request
 from langgraph_compaction.plan.schemas import beside_messages, checked_tools
-from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.resolving import AgentLimits
 from langgraph_compaction.run.attempts import Attempts
 from langgraph_compaction.run.cascade import tiers_of
-from langgraph_compaction.run.context import run_settings
+from langgraph_compaction.run.context import (
+    RUN_STORE,
+    archive_for,
+    checked_archive,
+    run_settings,
+)
 from langgraph_compaction.run.drivers import Performer, adrive, drive
 from langgraph_compaction.run.models import agent_model_of, model_limits, model_name
 from langgraph_compaction.run.reporting import Hook, checked_hook, reporter
@@ -78,6 +84,8 @@ class CompactionNode(Runnable[Any, Update]):
             Returning False for ``compaction.started`` vetoes that fold.
         redact: called with every text that goes to a summariser or into the record, and returns it
             without its secrets. Where it raises or returns no str, nothing is sent or stored.
+        archive: where ``history="prune"`` puts the originals: "run": into the store that the graph
+            runs with; a store; None: nowhere, they are dropped.
         messages_key: name of the channel with the messages.
         compaction_key: name of the channel with the record.
         settings_key: name of the channel with the thread's own settings, if it has one: a dict of
@@ -101,6 +109,7 @@ class CompactionNode(Runnable[Any, Update]):
         system_prompt: str | SystemMessage | None = None,
         hook: Hook | None = None,
         redact: Redact | None = None,
+        archive: BaseStore | str | None = RUN_STORE,
         messages_key: str = MESSAGES_KEY,
         compaction_key: str = COMPACTION_KEY,
         settings_key: str = SETTINGS_KEY,
@@ -121,6 +130,7 @@ class CompactionNode(Runnable[Any, Update]):
         self._system = None if system_prompt is None else _system_message(system_prompt)
         self._hook = checked_hook(hook)
         self._redact = checked_redact(redact)
+        self._archive = checked_archive(archive)
         self._tiers: list[Tier] = tiers_of(
             model,
             agent_model=named,
@@ -136,9 +146,12 @@ class CompactionNode(Runnable[Any, Update]):
             config: the run's config; its callbacks reach the summary calls.
 
         Returns:
-            A state update with the new record, or ``{}`` where nothing changed.
+            A state update with the new record and the removals of messages that were pruned, or
+            ``{}`` where nothing changed.
 
         Raises:
+            ConfigurationError: the node's settings say ``history="prune"``, and the run has no
+                store or no thread.
             MissingChannelError: the state lacks a channel.
             RecordError, RecordVersionError: the record cannot be read; nothing is written.
             BudgetError: what must stay does not fit the window, even clipped.
@@ -146,8 +159,8 @@ class CompactionNode(Runnable[Any, Update]):
                 it is a refusal of the caller or an error of the program, and a
                 ConfigurationError where ``redact`` fails.
         """
-        visit = self._visit(input, config)
-        return self._update(drive(compaction_steps(visit), self._performer(visit, config)))
+        visit, performer = self._prepared(input, config)
+        return self._update(drive(compaction_steps(visit), performer))
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
         """Visit a thread asynchronously; see `invoke`."""
@@ -155,8 +168,8 @@ class CompactionNode(Runnable[Any, Update]):
             # The first count loads the vocabulary, which may take seconds: not on the event loop.
             await asyncio.to_thread(self._counter.text, "a")
             self._counted = True
-        visit = self._visit(input, config)
-        return self._update(await adrive(compaction_steps(visit), self._performer(visit, config)))
+        visit, performer = self._prepared(input, config)
+        return self._update(await adrive(compaction_steps(visit), performer))
 
     def view(self, state: Any, system: str | SystemMessage | None = None) -> list[BaseMessage]:
         """The messages to call the agent's model with.
@@ -256,20 +269,36 @@ class CompactionNode(Runnable[Any, Update]):
             return 0
         return beside_messages(self._tools, self._system, self._counter)
 
-    def _performer(self, visit: Visit, config: RunnableConfig | None) -> Performer:
-        policy = visit.policy
-        attempts = Attempts(policy.summary_timeout)
-        return Performer(
+    def _prepared(self, state: Any, config: RunnableConfig | None) -> tuple[Visit, Performer]:
+        """What a visit looks at, and what performs its effects."""
+        visit, archive = self._visit(state, config), None
+        if visit.policy.prune:
+            try:
+                archive = archive_for(self._archive, config)
+            except ConfigurationError as error:
+                if self.settings.history == "prune":
+                    raise
+                # The thread or the run wants it: what is wrong there ends no run.
+                full = replace(visit.policy, prune=False)
+                visit = replace(visit, policy=full, problems=[*visit.problems, str(error)])
+        performer = Performer(
             self._tiers,
             reporter(self._hook),
             config,
-            attempts,
-            raises=policy.raises,
+            Attempts(visit.policy.summary_timeout),
+            raises=visit.policy.raises,
             node=str(self.name),
+            archive=archive,
         )
+        return visit, performer
 
-    def _update(self, record: CompactionRecord | None) -> Update:
-        return {} if record is None else {self.compaction_key: record}
+    def _update(self, change: Change | None) -> Update:
+        if change is None:
+            return {}
+        update: Update = {self.compaction_key: change.record}
+        if change.removed:
+            update[self.messages_key] = [RemoveMessage(id=name) for name in change.removed]
+        return update
 
 
 def _levels(

@@ -6,6 +6,7 @@ that wrote it, and branches share what they share. Nothing is overwritten, and a
 again writes the same keys.
 """
 
+from langgraph_compaction.archive.appending import steps_of_append
 from langgraph_compaction.archive.chain import Archive, archive_of
 from langgraph_compaction.archive.items import Archived
 from langgraph_compaction.archive.naming import ROOT, namespace_of
@@ -20,4 +21,5 @@ __all__ = [
     "archive_of",
     "namespace_of",
     "perform",
+    "steps_of_append",
 ]

@@ -1,8 +1,10 @@
 """One step of compaction as a generator of effects: no I/O here, and nothing written twice.
 
-    decide → fold the span, part by part → condense the chain → fit the hard limit → the new record
+    decide → fold the span, part by part → condense the chain → fit the hard limit → prune → the
+    new record
 
-The generator yields what has to be done (`CallModel`, `Emit`, `Propose`) and is sent the outcome.
+The generator yields what has to be done (`CallModel`, `Emit`, `Propose`, `Archive`) and is sent the
+outcome.
 A synchronous and an asynchronous driver (`run.drivers`) perform it.
 """
 
@@ -19,6 +21,7 @@ from langgraph_compaction.engine.effects import Effect, Emit, Propose
 from langgraph_compaction.engine.fallback import FALLBACK_NAME
 from langgraph_compaction.engine.folding import folded
 from langgraph_compaction.engine.limits import fitted, relaxed
+from langgraph_compaction.engine.pruning import Change, pruned
 from langgraph_compaction.engine.tally import Outcome, Tally
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.engine.writing import Writer
@@ -31,14 +34,14 @@ MOST_PASSES = 3
 """Folds in one visit at most: where the first did not bring the view below its trigger, the next
 visit would fold again."""
 
-Steps = Generator[Effect, object, CompactionRecord | None]
+Steps = Generator[Effect, object, Change | None]
 
 
 def compaction_steps(visit: Visit) -> Steps:
     """Look at a thread once and do what is needed.
 
     Returns:
-        The new record, or None where nothing changed.
+        What changes in the state, or None where nothing does.
 
     Raises:
         BudgetError: what must stay does not fit the window, even clipped.
@@ -85,11 +88,16 @@ def _carry_out(visit: Visit, decision: Decision, facts: dict[str, Any]) -> Steps
             break
     if failed and visit.policy.raises and decision.need != "hard":
         raise CascadeExhaustedError(writer.tally.failures)
-    if record is not visit.record and decision.action != "clear":
-        yield Emit(
-            {"type": "compaction.completed", **facts, **_outcome(visit, record, writer.tally)}
-        )
-    return _remembered(visit, decision, record, failed=failed, asked=writer.tally.calls > 0)
+    asked = writer.tally.calls > 0
+    remembered = _remembered(visit, decision, record, failed=failed, asked=asked)
+    if record is visit.record or remembered is None:
+        return None if remembered is None else Change(remembered)
+    change = yield from pruned(visit, remembered, facts)
+    if change.removed or decision.action != "clear":
+        outcome = _outcome(visit, record, writer.tally)
+        removed = {"pruned": len(change.removed)}
+        yield Emit({"type": "compaction.completed", **facts, **outcome, **removed})
+    return change
 
 
 def _writer(visit: Visit, decision: Decision) -> Writer:
@@ -185,11 +193,11 @@ def _remembered(
     return None if record is visit.record else revised(record)
 
 
-def _carried_out(decision: Decision, record: CompactionRecord) -> CompactionRecord | None:
+def _carried_out(decision: Decision, record: CompactionRecord) -> Change | None:
     """The record that remembers the request, None where there was none."""
     if decision.request is None:
         return None
-    return revised({**record, "request_id": decision.request.id})
+    return Change(revised({**record, "request_id": decision.request.id}))
 
 
 def _failure(

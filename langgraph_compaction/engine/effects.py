@@ -91,4 +91,33 @@ class Propose:
     event: dict[str, Any]
 
 
-Effect = CallModel | Emit | Propose
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """Write originals to the archive.
+
+    The outcome is the key of the newest item (None: nothing is archived here), or an
+    `ArchiveFailed`.
+
+    Attributes:
+        messages: each with its position in the thread, by position.
+        previous: key of the newest item so far, None where there is none.
+        doubtful: ids of messages that may be there already.
+    """
+
+    messages: Sequence[tuple[int, BaseMessage]]
+    previous: str | None
+    doubtful: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveFailed:
+    """The outcome of a write that raised.
+
+    Attributes:
+        reason: what it raised, in words.
+    """
+
+    reason: str
+
+
+Effect = CallModel | Emit | Propose | Archive

@@ -28,7 +28,7 @@ class Original:
     """One original.
 
     Attributes:
-        position: in the thread; None where it is unknown, as of kept messages before a prune.
+        position: in the thread; None where it is unknown.
         id: of the message.
         type: of the message.
         name: of the message.
@@ -91,10 +91,13 @@ def in_state(messages: Sequence[BaseMessage], record: CompactionRecord) -> list[
     anchor = locate(messages, record)
     view = build_view(messages, record)  # kept: an object's identity holds while it lives
     seen = {id(message) for message in view}
-    unknown = anchor.boundary if record.get("pruned") else 0
+    # After a prune: where what stands before the last that it left comes from is not known.
+    unknown = max(anchor.stayed, default=anchor.boundary - 1) + 1 if record.get("pruned") else 0
     return [
         Original(
-            position=anchor.position_of(index) if index >= unknown else None,
+            position=anchor.position_of(index)
+            if index >= unknown or index in anchor.stayed
+            else None,
             id=message.id,
             type=message.type,
             name=message.name,

@@ -1,4 +1,4 @@
-"""What the present run says about settings: its context, and its config."""
+"""What the present run brings: its settings, in context and config, and its store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any, NamedTuple
 from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_config
 from langgraph.runtime import get_runtime
+from langgraph.store.base import BaseStore
 
+from langgraph_compaction.archive import Archive, archive_of
+from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.state import SETTINGS_KEY
 
 
@@ -32,12 +35,59 @@ def run_settings(config: RunnableConfig | None = None) -> RunSettings:
             config = get_config()
         except RuntimeError:  # LangGraph's answer outside a run
             return RunSettings(None, None)
-    return RunSettings((config.get("configurable") or {}).get(SETTINGS_KEY), _of(_context()))
+    return RunSettings(
+        (config.get("configurable") or {}).get(SETTINGS_KEY), _of(_runtime("context"))
+    )
 
 
-def _context() -> Any:
+RUN_STORE = "run"
+"""In place of a store: the one that the graph runs with."""
+
+
+def checked_archive(given: Any) -> BaseStore | str | None:
+    """What was given as ``archive=``.
+
+    Raises:
+        ConfigurationError: it is no store.
+    """
+    if given is None or isinstance(given, BaseStore) or given == RUN_STORE:
+        return given  # type: ignore[no-any-return]  # checked here
+    raise ConfigurationError(
+        f"archive: {given!r} is no store. Pass a LangGraph store (a BaseStore), {RUN_STORE!r} for "
+        "the one that the graph is compiled with, or None to drop originals."
+    )
+
+
+def archive_for(given: BaseStore | str | None, config: RunnableConfig | None) -> Archive | None:
+    """Where a visit puts the originals that leave the channel; None: nowhere.
+
+    Args:
+        given: a store, None, or `RUN_STORE`.
+        config: the run's config; None: that of the run this is called in.
+
+    Raises:
+        ConfigurationError: the run has no store, or no thread.
+    """
+    store = _runtime("store") if isinstance(given, str) else given
+    if given is None:
+        return None
+    if store is None:
+        raise ConfigurationError(
+            'history: "prune" moves folded messages to a store, and this run has none. Compile the '
+            "graph with one, builder.compile(store=...), or give the node one, archive=... (with "
+            "archive=None the messages are dropped for good)."
+        )
+    if config is None:
+        try:
+            config = get_config()
+        except RuntimeError:  # LangGraph's answer outside a run
+            config = {}
+    return archive_of(store, config)
+
+
+def _runtime(name: str) -> Any:
     try:
-        return get_runtime().context
+        return getattr(get_runtime(), name)
     except (RuntimeError, KeyError, AttributeError):  # outside a run, and outside a graph
         return None
 

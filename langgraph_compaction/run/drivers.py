@@ -8,14 +8,24 @@ from dataclasses import dataclass
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 
+from langgraph_compaction import archive
 from langgraph_compaction.engine import Steps
-from langgraph_compaction.engine.effects import CallFailed, CallModel, Effect
-from langgraph_compaction.record import CompactionRecord
+from langgraph_compaction.engine.effects import (
+    Archive,
+    ArchiveFailed,
+    CallFailed,
+    CallModel,
+    Effect,
+)
+from langgraph_compaction.engine.pruning import Change
 from langgraph_compaction.run.attempts import Attempts, AttemptTimeoutError
-from langgraph_compaction.run.faults import is_programming_error, is_refused
+from langgraph_compaction.run.faults import is_programming_error, is_refused, said_by
 from langgraph_compaction.run.overflow import is_overflow
 from langgraph_compaction.run.reporting import Report, summary_config
 from langgraph_compaction.run.tiers import Tier
+
+LONGEST_REASON = 300
+"""Characters of an error's text that an event repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +39,7 @@ class Performer:
         attempts: the visit's clock.
         raises: whether refused credentials and programming errors end the run.
         node: the node's name, as events have it.
+        archive: where originals go that leave the channel; None: nowhere.
     """
 
     tiers: Sequence[Tier]
@@ -37,9 +48,17 @@ class Performer:
     attempts: Attempts
     raises: bool
     node: str = ""
+    archive: archive.Archive | None = None
 
     def perform(self, effect: Effect) -> object:
         """Perform one effect synchronously; the outcome is what the step is sent."""
+        if isinstance(effect, Archive):
+            if self.archive is None:
+                return effect.previous
+            try:
+                return archive.perform(self.archive.store, _writing(effect, self.archive))
+            except Exception as error:  # noqa: BLE001  # any store, any error: nothing is pruned
+                return _unwritten(error)
         if not isinstance(effect, CallModel):
             return self._told(effect.event)
         tier = self.tiers[effect.tier]
@@ -50,6 +69,13 @@ class Performer:
 
     async def aperform(self, effect: Effect) -> object:
         """Perform one effect asynchronously; see `perform`."""
+        if isinstance(effect, Archive):
+            if self.archive is None:
+                return effect.previous
+            try:
+                return await archive.aperform(self.archive.store, _writing(effect, self.archive))
+            except Exception as error:  # noqa: BLE001  # any store, any error: nothing is pruned
+                return _unwritten(error)
         if not isinstance(effect, CallModel):
             return self._told(effect.event)
         tier = self.tiers[effect.tier]
@@ -85,27 +111,36 @@ class Performer:
         )
 
 
-def drive(steps: Steps, performer: Performer) -> CompactionRecord | None:
+def _writing(effect: Archive, where: archive.Archive) -> archive.Steps[str | None]:
+    return archive.steps_of_append(where, effect.messages, effect.previous, effect.doubtful)
+
+
+def _unwritten(error: Exception) -> ArchiveFailed:
+    said = " ".join(said_by(error).split())[:LONGEST_REASON]
+    return ArchiveFailed(f"{type(error).__name__}: {said}" if said else type(error).__name__)
+
+
+def drive(steps: Steps, performer: Performer) -> Change | None:
     """Perform the steps of a visit that was not started yet.
 
     Returns:
-        What the step returns: the new record, or None where nothing changed.
+        What the step returns: what changes in the state, or None where nothing does.
     """
     outcome: object = None
     try:
         while True:
             outcome = performer.perform(steps.send(outcome))
     except StopIteration as stop:
-        record: CompactionRecord | None = stop.value
-        return record
+        change: Change | None = stop.value
+        return change
 
 
-async def adrive(steps: Steps, performer: Performer) -> CompactionRecord | None:
+async def adrive(steps: Steps, performer: Performer) -> Change | None:
     """Perform the steps asynchronously; see `drive`."""
     outcome: object = None
     try:
         while True:
             outcome = await performer.aperform(steps.send(outcome))
     except StopIteration as stop:
-        record: CompactionRecord | None = stop.value
-        return record
+        change: Change | None = stop.value
+        return change

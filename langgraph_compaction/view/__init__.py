@@ -163,7 +163,7 @@ def lay_out(
     for index in range(min(made_before, len(recent))):
         recent[index] = detached(recent[index])
     if anchor.digest and anchor.boundary == 0 and record.get("boundary_hint") != 0:
-        # What stood there was removed, system messages of the leading run perhaps not.
+        # All before it is lost or unknown: what there is of a system prompt goes in front.
         while recent and isinstance(recent[0], SystemMessage):
             leading.append(recent.pop(0))
     if kept and isinstance(kept[-1], AIMessage) and newest_kept != anchor.position - 1:

@@ -40,7 +40,7 @@ class Anchor:
     def position_of(self, index: int) -> int:
         """Position in the thread of the message at ``index``.
 
-        Exact from ``boundary - 1`` on and for what a prune left. Else it is as many before the
+        Exact from ``boundary`` on and for what a prune left. Else it is as many before the
         boundary as there are messages between, which is right unless some were deleted.
         """
         return self.stayed.get(index, self.position + index - self.boundary)

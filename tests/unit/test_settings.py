@@ -61,6 +61,7 @@ def wrong_values() -> list[tuple[str, Any, str]]:
         ("task", "'first', 'latest', None", ["frist", 0, True, ""]),
         ("digest", "'chain', 'rolling'", ["chained", None, True]),
         ("digest_role", "'human', 'system'", ["user", None, "Human"]),
+        ("history", "'full', 'prune'", ["pruned", None, True]),
         ("on_error", "'continue', 'raise'", ["ignore", None, True]),
         ("clear", "True, False", ["off", None, 0, 1, []]),
         ("protected_tools", "list of names", ["shell", None, 7, [1], [""], {"shell": 1}]),

@@ -1,0 +1,92 @@
+"""Removing folded messages from the channel, after they were written to the archive."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any, NamedTuple
+
+from langchain_core.messages import BaseMessage
+
+from langgraph_compaction import changes
+from langgraph_compaction.archive.redacting import redacted_originals
+from langgraph_compaction.engine.effects import Archive, ArchiveFailed, Effect, Emit
+from langgraph_compaction.engine.visit import Visit
+from langgraph_compaction.errors import RedactionError
+from langgraph_compaction.record import CompactionRecord, message_key
+from langgraph_compaction.view.anchors import Anchor, locate
+
+NO_IDS = (
+    "Nothing was pruned: messages without ids, or with the same id, cannot be removed one by one. "
+    "Give the messages channel the add_messages reducer."
+)
+KEPT = "Nothing was pruned, the messages stay in the state until a later fold."
+
+
+class Change(NamedTuple):
+    """What a visit changes in the state.
+
+    Attributes:
+        record: the new record.
+        removed: ids of the messages that leave the channel.
+    """
+
+    record: CompactionRecord
+    removed: tuple[str, ...] = ()
+
+
+def pruned(
+    visit: Visit, record: CompactionRecord, facts: dict[str, Any]
+) -> Generator[Effect, object, Change]:
+    """Everything that the record hides leaves the channel, if it is safe in the archive.
+
+    Where it cannot be archived or removed, an event says why, and the record stays as it is.
+
+    Raises:
+        RedactionError: the hook failed, and the settings say that this ends the run.
+    """
+    anchor = locate(visit.messages, record)
+    kept = set(anchor.kept)
+    hidden = [index for index in range(anchor.boundary) if index not in kept]
+    if not visit.policy.prune or not hidden:
+        return Change(record)
+    ids = [message.id for message in visit.messages]
+    if None in ids or len(set(ids)) < len(ids):
+        # add_messages leaves neither: this channel has another reducer, and would keep the removals
+        # as messages, or remove others of the same id.
+        yield Emit({"type": "compaction.failed", **facts, "reason": NO_IDS})
+        return Change(record)
+    try:
+        effect = _archive(visit, record, anchor, hidden)
+    except RedactionError as error:
+        if visit.policy.raises:
+            raise
+        yield Emit({"type": "compaction.failed", **facts, "reason": f"{error} {KEPT}"})
+        return Change(record)
+    outcome = yield effect
+    if isinstance(outcome, ArchiveFailed):
+        reason = f"The archive could not be written ({outcome.reason}). {KEPT}"
+        yield Emit({"type": "compaction.failed", **facts, "reason": reason})
+        return Change(record)
+    head = outcome if isinstance(outcome, str) else None
+    removed = tuple(str(ids[index]) for index in hidden)
+    return Change(changes.pruned(record, visit.messages, anchor, head), removed)
+
+
+def _archive(
+    visit: Visit, record: CompactionRecord, anchor: Anchor, hidden: Sequence[int]
+) -> Archive:
+    """What goes to the archive, by position; what may be there already is marked as doubtful.
+
+    That is where an earlier prune did not reach this channel, as in the graph around a subgraph.
+    """
+    chosen: list[tuple[int, BaseMessage]] = []
+    doubtful: set[str] = set()
+    stayed, before = set(record.get("stayed_ids", ())), record.get("pruned_index", -1)
+    originals = redacted_originals([visit.messages[index] for index in hidden], visit.redact)
+    for index, message in zip(hidden, originals, strict=True):
+        position = max(0, anchor.position_of(index))
+        chosen.append((position, message))
+        if position <= before and message_key(message, index) not in stayed:
+            doubtful.add(str(message.id))
+    chosen.sort(key=lambda one: one[0])
+    return Archive(chosen, record.get("archived"), frozenset(doubtful))
