@@ -254,14 +254,14 @@ SYSTEMS = {
     "plain": System(_ours(CompactionState), grows=True),
     "delta": System(_ours(DeltaCompactionState)),
     "prune": System(_ours(CompactionState, history="prune"), archive=True),
-    "prune, clearing first": System(
+    "prune after clearing": System(
         _ours(CompactionState, history="prune", clear=True), archive=True
     ),
     "delta and prune": System(_ours(DeltaCompactionState, history="prune"), archive=True),
     "langmem": System(_langmem, peer=True, grows=True),
     "langchain": System(_langchain, peer=True),
     "deepagents": System(_deepagents(own_state=False), peer=True, grows=True),
-    "deepagents, its own state": System(_deepagents(own_state=True), peer=True),
+    "deepagents (own state)": System(_deepagents(own_state=True), peer=True),
 }
 
 
@@ -441,12 +441,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.storage")
     parser.add_argument("--quick", action="store_true", help="100 and 200 steps")
     parser.add_argument("--steps", default="400,2000", help="two numbers, ascending")
-    parser.add_argument("--systems", default=",".join(SYSTEMS).replace(", ", "; "))
+    parser.add_argument("--systems", default=",".join(SYSTEMS))
     parser.add_argument("--databases", default="sqlite,postgres")
     parser.add_argument("--most-gigabytes", type=float, default=3.0)
     given = parser.parse_args()
     marks = [100, 200] if given.quick else [int(number) for number in given.steps.split(",")]
-    wanted = [name.strip().replace("; ", ", ") for name in given.systems.split(",")]
+    wanted = [name.strip() for name in given.systems.split(",")]
     if unknown := set(wanted) - set(SYSTEMS):
         parser.error(f"--systems: {', '.join(sorted(unknown))}: none of {', '.join(SYSTEMS)}")
     skipped = {name: why for name in wanted if (why := _missing(name, SYSTEMS[name]))}
