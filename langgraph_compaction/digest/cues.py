@@ -65,6 +65,22 @@ FIRM = _cue(
 )
 """Directives that bind: never, must, only, at most …"""
 
+_LIMITS = _cue(
+    "limit limited budget deadline required critical important exactly höchstens mindestens máximo "
+    "mínimo /at most/at least/no more than",
+    "最多|至少|预算|以内|以下|以上|이내|최대",
+)
+STRICT = Cue(
+    FIRM.words - _LIMITS.words,
+    tuple(phrase for phrase in FIRM.phrases if phrase not in _LIMITS.phrases),
+    re.compile(
+        "|".join(
+            one for one in FIRM.unspaced.pattern.split("|") if one not in _LIMITS.unspaced.pattern
+        )
+    ),
+)
+"""Directives that hold whatever number they name: "the retry limit is 5" does not once it is 7."""
+
 SOFT = _cue(
     "please want wants should prefer prefers preferred rather keep ensure need needs instead "
     "actually bitte soll sollte möchte bevorzuge préfère préférez veuillez voudrais prefiero "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from functools import partial
 
 from langgraph_compaction.digest.facts.completing import facts_of
 from langgraph_compaction.digest.facts.quotes import CONDENSED_BINDING_SHARE, binding_tokens
@@ -25,19 +26,20 @@ from langgraph_compaction.view.digest import frame_lines
 
 BINDING_MOST = 0.4
 """Share of the digest's budget that one condensed segment may have for the sake of directives."""
-STILL_SHORTER = 0.8
+STILL_SHORTER = 0.95
 """Tokens of a condensed segment as a share of what it replaces at most, even then."""
 MOST_OVER = 1.25
 """Times its budget that the digest may have while no tier condenses it: then extracts do."""
 
 
-def _cap(old: Sequence[DigestSegment], budget: int, binding: int) -> int:
+def _cap(old: Sequence[DigestSegment], budget: int, binding: int, due: int) -> int:
     """Tokens that the condensed text of some neighbours may have.
 
-    More than their level has where the directives among the user's words need it: they must not
-    fade, however often they are condensed.
+    More than their level has where the directives among the user's words (``binding`` tokens) or
+    the newest values of what earlier segments have otherwise (``due`` tokens) need it: they must
+    not fade, however often they are condensed.
     """
-    needed = int(binding / CONDENSED_BINDING_SHARE) + LEAST_CONDENSED // 2
+    needed = int(binding / CONDENSED_BINDING_SHARE) + due + LEAST_CONDENSED // 2
     most = min(int(budget * BINDING_MOST), int(tokens_of(old) * STILL_SHORTER))
     return max(condensed_cap(old, budget), min(needed, most))
 
@@ -60,7 +62,7 @@ def condensed(
             apart,
             (),
             before=visit.parts(segments[: chosen.start]),
-            cap=_cap(old, budget, binding_tokens(apart, count.text)),
+            cap=partial(_cap, old, budget, binding_tokens(apart, count.text)),
             count=count.text,
             redact=visit.redacted,
         )

@@ -271,3 +271,11 @@ def test_verification_takes_bounded_time_and_never_raises(text: str) -> None:
     started = time.process_time()
     verdict(text, sections=True, conversation=conversation)
     assert time.process_time() - started < 1
+
+
+def test_a_fence_behind_a_line_that_announces_it_is_taken_off() -> None:
+    record = "## Goal\nGo on.\n## State now\nUnder way.\n## Next step\nThe next part."
+    for opening in ("Here is the record:", "Sure! The digest:\n", "**Record:**"):
+        assert cleaned(f"{opening}\n```markdown\n{record}\n```\nTASK COMPLETE") == record
+    kept = f"The command is:\n```sh\nmake\n```\n{record}"
+    assert cleaned(kept) == kept

@@ -131,7 +131,7 @@ def facts_of(
     messages: Sequence[BaseMessage],
     *,
     before: Sequence[Parts],
-    cap: int,
+    cap: int | Callable[[int], int],
     count: Callable[[str], int],
     newest: str = "",
     absorbed: Sequence[tuple[BaseMessage, bool]] = (),
@@ -143,7 +143,8 @@ def facts_of(
         old: the parts of segments that are condensed, oldest first.
         messages: those that are folded, as they were said, oldest first.
         before: the parts of the segments that stand before, oldest first.
-        cap: tokens that text and facts may have together, beside ``newest``.
+        cap: tokens that text and facts may have together, beside ``newest``; or what gives them
+            for the tokens that the newest values of what stands before take.
         count: tokens of a text.
         newest: the user's newest message where it is quoted in full, else "".
         absorbed: those of the messages that are older than the segments before, since they were
@@ -162,9 +163,14 @@ def facts_of(
         mentioned.read([message], told=not now)
     mentioned.read(messages[sum(now for _, now in absorbed) :])
     said += user_sentences([one for one in messages if redact(message_text(one)) != newest])
+    if callable(cap):
+        changed = filter(mentioned.changed, mentioned.newest())
+        cap = cap(sum(count(shown(entry) + BETWEEN) for entry in changed if entry.weight))
     lines = [_line(redact(text)) for text in said]
     return Facts(
-        quotes=_fitting(ranked(lines, condensing=not messages), cap, count),
+        quotes=_fitting(
+            ranked(lines, condensing=not messages, outdated=mentioned.outdated), cap, count
+        ),
         mentioned=mentioned,
         old=[parts.body for parts in old],
         messages=messages,

@@ -166,7 +166,7 @@ class Listing:
         names = {older.name for older in passed}
 
         def fine(row: str) -> bool:
-            if all(_place(older, row) < 0 for older in passed) or cues.FIRM(Sentence.of(row)):
+            if all(_place(older, row) < 0 for older in passed) or cues.STRICT(Sentence.of(row)):
                 return True
             return not {one.name for one in mentions(row, said=True)} <= names
 

@@ -247,6 +247,11 @@ class Mentioned:
             if len(self.series.values(series)) > 1 and (series in self._here or not here)
         ]
 
+    def outdated(self, text: str) -> bool:
+        """Whether a text states values, and only such as have passed."""
+        found = [one for one in mentions(text, said=True, known=self._known) if one.subject]
+        return bool(found) and all(self.series.passed(one.subject, one.name) for one in found)
+
     def said_values(self) -> dict[str, list[str]]:
         """The values of what somebody said, by subject, the newest last."""
         return {subject: self.series.values(subject) for subject in sorted(self._said)}

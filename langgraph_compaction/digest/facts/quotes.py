@@ -113,11 +113,23 @@ def _longest(units: Sequence[str], most: int) -> int:
 def binding_tokens(parts: Iterable[Parts], count: Callable[[str], int]) -> int:
     """Tokens of the directives among the quotes of some segments, as they stand in one."""
     quotes = {quote for one in parts for quote in one.quotes}
-    return sum(count(f"- {quote}\n") for quote in quotes if cues.FIRM(Sentence.of(quote)))
+    return sum(count(f"- {quote}\n") for quote in quotes if cues.STRICT(Sentence.of(quote)))
 
 
-def ranked(texts: Sequence[str], *, condensing: bool = False) -> list[Quote]:
-    """Sentences of the user with their ranks, oldest first; of equal ones the last remains."""
+def ranked(
+    texts: Sequence[str],
+    *,
+    condensing: bool = False,
+    outdated: Callable[[str], bool] | None = None,
+) -> list[Quote]:
+    """Sentences of the user with their ranks, oldest first; of equal ones the last remains.
+
+    Args:
+        texts: the sentences, oldest first.
+        condensing: whether segments are condensed.
+        outdated: whether all values in a sentence have passed: then it ranks last, unless it is a
+            directive whatever its value.
+    """
     most = (
         (CONDENSED_BINDING_SHARE, WISHES_SHARE, CONDENSED_SHARE)
         if condensing
@@ -129,6 +141,9 @@ def ranked(texts: Sequence[str], *, condensing: bool = False) -> list[Quote]:
     for text, order in sorted(newest.items(), key=lambda item: item[1]):
         part = Sentence.of(text)
         binds, wishes = cues.FIRM(part), cues.SOFT(part)
+        if outdated is not None and not cues.STRICT(part) and outdated(text):
+            quotes.append(Quote(text, most[2], order / total - 1))
+            continue
         weight = 4.0 * binds + 2.0 * wishes + 1.0 * cues.REQUEST(part)
         share = most[0] if binds else most[1] if wishes else most[2]
         quotes.append(Quote(text, share, weight + order / total))
