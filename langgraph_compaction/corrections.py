@@ -9,7 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage, RemoveMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.store.base import BaseStore
 
+from langgraph_compaction.archive import Archive, Steps, archive_of, perform
 from langgraph_compaction.changes import changed_now, revised
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.record import (
@@ -21,6 +24,9 @@ from langgraph_compaction.record import (
 from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, read_state
 from langgraph_compaction.view.anchors import Anchor, fingerprint, locate
 from langgraph_compaction.view.marks import is_marked
+
+UNSAID = "unsaid"
+"""In place of a store: nothing was said of one."""
 
 
 def _by_hand(record: CompactionRecord, messages: Sequence[BaseMessage]) -> CompactionRecord:
@@ -105,20 +111,23 @@ def restore(
         compaction_key: name of the channel with the record.
 
     Raises:
-        ConfigurationError: there is no such segment, or the covered messages were pruned from the
-            state, so that there is nothing to show.
+        ConfigurationError: there is no such segment, or messages that would have to show were
+            pruned from the state.
         MissingChannelError: the state lacks a channel.
         RecordError, RecordVersionError: the record cannot be read.
     """
     messages, record = read_state(state, messages_key=messages_key, compaction_key=compaction_key)
     segments = record.get("segments", [])
     number = _segment_number(segments, segment)
-    if record.get("pruned"):
-        raise ConfigurationError(
-            "restore: the covered messages of this thread were pruned from its state, so that "
-            "there is nothing to show. forget() drops the digest."
-        )
     left, dropped = segments[:number], segments[number:]
+    first, pruned = left[-1]["last_index"] + 1 if left else 0, record.get("pruned_index", -1)
+    if record.get("pruned") and first <= pruned:
+        raise ConfigurationError(
+            f"restore: the messages from position {first} to {pruned} were pruned from the state, "
+            "and a channel of messages takes them back at its end only. The agent reads them by "
+            "create_recall_tool(), a fork from a checkpoint before the prune has them, and "
+            "forget() drops the digest."
+        )
     anchor = locate(messages, record)
     if not left:
         emptied = _emptied(record, messages, min(anchor.folded_after, len(messages)))
@@ -182,7 +191,12 @@ def _emptied(
 
 
 def forget(
-    state: Any, *, messages_key: str = MESSAGES_KEY, compaction_key: str = COMPACTION_KEY
+    state: Any,
+    *,
+    store: BaseStore | str | None = UNSAID,
+    config: RunnableConfig | None = None,
+    messages_key: str = MESSAGES_KEY,
+    compaction_key: str = COMPACTION_KEY,
 ) -> dict[str, Any]:
     """A state update that drops the digest and the messages it covers, for good.
 
@@ -191,14 +205,24 @@ def forget(
     the checkpointer's and stay as they are. Nothing of the digest comes back through a fold that
     was computed before.
 
+    Given a store, it deletes the archive of this graph and thread there at once, with the originals
+    of all branches, before the update is written; if that fails, call it again. An asynchronous
+    store has to be called from another thread than its loop's:
+    ``await asyncio.to_thread(forget, state, store=store, config=config)``.
+
     Args:
         state: the values of the graph's state.
+        store: where the originals were archived; None leaves them there. Has to be said where
+            some were.
+        config: names the thread, as ``get_state`` takes or returns it; needed with a store.
         messages_key: name of the channel with the messages.
         compaction_key: name of the channel with the record.
 
     Raises:
         ConfigurationError: covered messages have no ids and so cannot be removed; give the
-            messages channel the `add_messages` reducer, or remove them yourself.
+            messages channel the `add_messages` reducer, or remove them yourself. Or originals were
+            archived and ``store`` was not given, or a store without a config that names a thread.
+        Exception: what the store raises.
         MissingChannelError: the state lacks a channel.
         RecordError, RecordVersionError: the record cannot be read.
     """
@@ -217,12 +241,41 @@ def forget(
             f"from {messages_key!r}. Give that channel the add_messages reducer, or remove the "
             "messages yourself and write an empty record with a greater epoch."
         )
+    _forget_archive(record, store, config)
     left = [message for index, message in enumerate(messages) if index not in gone]
     emptied = _emptied(record, left, len(left))
     update: dict[str, Any] = {compaction_key: _by_hand(emptied, left)}
     if hidden:
         update[messages_key] = [RemoveMessage(id=str(message.id)) for message in hidden]
     return update
+
+
+def _forget_archive(
+    record: CompactionRecord, store: BaseStore | str | None, config: RunnableConfig | None
+) -> None:
+    head = record.get("archived")
+    if store == UNSAID and head is not None:
+        raise ConfigurationError(
+            "forget: originals of this thread are in an archive. Pass store= (the store that the "
+            "graph runs with, or the node's archive) and config= (that of the thread) to delete "
+            "them, too, or store=None to leave them there."
+        )
+    if not isinstance(store, BaseStore):
+        return
+    if config is None:
+        raise ConfigurationError(
+            "forget: with store= it has to know the thread whose archive is to be deleted. Pass "
+            'config={"configurable": {"thread_id": "..."}} as well.'
+        )
+    archive = archive_of(store, config, in_node=False)
+    perform(store, _steps_of_deletion(archive, head))
+
+
+def _steps_of_deletion(archive: Archive, head: str | None) -> Steps[None]:
+    """Steps that delete an archive, and the one of the thread that holds ``head``."""
+    holder = archive if head is None else (yield from archive.steps_of_holding(head))
+    for one in {archive.namespace: archive, holder.namespace: holder}.values():
+        yield from one.steps_of_delete()
 
 
 def _segment_number(segments: Sequence[DigestSegment], number: int) -> int:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from langgraph_compaction.changes import advanced, revised
+from langgraph_compaction.changes import advanced, pruned, revised
 from langgraph_compaction.record import CompactionRecord, DigestSegment
 from langgraph_compaction.view import build_view
 from langgraph_compaction.view.anchors import Anchor, locate
@@ -198,6 +198,8 @@ def test_ids_that_appear_or_vanish_after_the_fold_hide_nothing_new() -> None:
 
 PRUNED = {
     "kept messages and next": "ade #ade  de #de  ad #ad  defg #defg",
+    "what another tool puts in front is shown": "xade #xade  xde #xde  axde #axde",
+    "the chat was cleared, and next is a new message": "xd #xd",
     "the channel of a parent graph, which a subgraph's prune does not reach": "abcde #ade",
     "next is gone": "ae #ae  aef #aef",
     "no kept message is left, so the chat was cleared": "xyz xyz",
@@ -207,10 +209,59 @@ PRUNED = {
 @pytest.mark.parametrize("story", PRUNED)
 def test_after_a_prune_the_next_message_is_the_anchor(story: str) -> None:
     record = folded(chat("abcde"), 3, kept=[0])
-    pruned: CompactionRecord = {**record, "pruned": True, "boundary_hint": 1, "kept_hints": [0]}
+    left = pruned(record, chat("abcde"), locate(chat("abcde"), record), None)
     words = PRUNED[story].split()
     for now, expected in zip(words[::2], words[1::2], strict=True):
-        assert shown(chat(now), pruned) == expected, now
+        assert shown(chat(now), left) == expected, now
+
+
+def test_what_a_prune_left_has_its_old_positions() -> None:
+    record = folded(chat("abcdefg"), 5, kept=[0, 3])
+    left = pruned(record, chat("abcdefg"), locate(chat("abcdefg"), record), "key")
+    assert left["archived"] == "key"
+    anchor = locate(chat("adfg"), left)
+    assert (anchor.boundary, anchor.kept, anchor.position) == (2, (0, 1), 5)
+    assert [anchor.position_of(index) for index in range(4)] == [0, 3, 5, 6]
+    # They count from the same message wherever the prune did not reach.
+    parent = locate(chat("abcdefg"), left)
+    assert (parent.boundary, parent.kept, parent.position) == (5, (0, 3), 5)
+    assert [parent.position_of(index) for index in range(7)] == list(range(7))
+
+
+def test_a_prune_of_everything_is_anchored_by_what_was_kept() -> None:
+    record = folded(chat("abc"), 3, kept=[1])
+    left = pruned(record, chat("abc"), locate(chat("abc"), record), None)
+    assert "archived" not in left
+    assert shown(chat("b"), left) == "#b"
+    anchor = locate(chat("bde"), left)
+    assert (anchor.boundary, anchor.position) == (1, 3)
+    # Added again behind others it proves nothing.
+    assert shown(chat("deb"), left) == "#deb"
+    nothing = pruned(
+        folded(chat("abc"), 3), chat("abc"), locate(chat("abc"), folded(chat("abc"), 3)), None
+    )
+    assert shown([], nothing) == "#"
+    assert (locate(chat("de"), nothing).boundary, locate(chat("de"), nothing).position) == (0, 3)
+
+
+def test_a_fold_of_what_a_prune_left_moves_no_anchor() -> None:
+    first = folded(chat("abcdef"), 4, kept=[0])
+    left = pruned(first, chat("abcdef"), locate(chat("abcdef"), first), None)
+    again = folded(chat("aef"), 1, record=left)
+    assert (again["last_summarized_index"], again["last_summarized_id"]) == (3, "d")
+    gone = pruned(again, chat("aef"), locate(chat("aef"), again), None)
+    assert shown(chat("ef"), gone) == shown(chat("abcdef"), gone) == "#ef"
+
+
+def test_after_a_prune_that_failed_what_it_left_stays_hidden() -> None:
+    first = folded(chat("abcdefgh"), 3, kept=[0])
+    left = pruned(first, chat("abcdefgh"), locate(chat("abcdefgh"), first), None)
+    # The next fold counts, and its messages are still there; the last of them is pinned.
+    failed = folded(chat("adefgh"), 4, kept=[0, 3], record=left)
+    assert shown(chat("adefgh"), failed) == "#afgh"
+    assert shown(chat("aefgh"), failed).replace("e", "") == "#afgh"
+    assert shown(chat("axdefgh"), failed).endswith("fgh")
+    assert "x" in shown(chat("axdefgh"), failed)
 
 
 # ---- random edits
@@ -230,6 +281,7 @@ class Edited:
     first: Any = None
     made: int = 0
     added_again: bool = False
+    prunes: bool = False
 
     def message(self, name: str | None = None) -> BaseMessage:
         self.made += 1
@@ -275,6 +327,15 @@ class Edited:
         self.anchors = tuple(contents[stop - 1 : stop + 1])
         self.first = contents[0]
         self.removed, self.added_again = [], False
+        if self.prunes and self.rng.random() < 0.6:  # else it failed, or comes with a later fold
+            self.prune()
+
+    def prune(self) -> None:
+        anchor = locate(self.messages, self.record)
+        self.record = pruned(self.record, self.messages, anchor, None)
+        left = [self.messages[index] for index in anchor.kept]
+        self.messages = [*left, *self.messages[anchor.boundary :]]
+        self.first = self.messages[0].content if self.messages else None
 
     @property
     def anchored(self) -> bool:
@@ -288,7 +349,8 @@ class Edited:
             if message.content not in visible and message.content not in self.covered:
                 yield f"{message.content!r} is hidden, but no fold covered it"
             if (
-                unmoved
+                not self.prunes
+                and unmoved
                 and self.anchored
                 and message.content in visible
                 and message.content in self.covered
@@ -296,12 +358,13 @@ class Edited:
                 yield f"{message.content!r} is shown, but an anchor proves it covered"
 
 
+@pytest.mark.parametrize("prunes", [False, True])
 @pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize("seed", range(10))
-def test_no_edit_hides_what_no_fold_covered(seed: int, *, again: bool) -> None:
+def test_no_edit_hides_what_no_fold_covered(seed: int, *, again: bool, prunes: bool) -> None:
     rng = random.Random(seed)
     for _ in range(100):
-        thread = Edited(rng)
+        thread = Edited(rng, prunes=prunes)
         for _ in range(rng.randrange(4, 40)):
             thread.edit(again=again)
             if thread.added_again and not thread.anchored:

@@ -231,9 +231,14 @@ def test_a_restored_chat_without_ids_still_knows_itself() -> None:
 
 def test_pruned_messages_cannot_be_restored() -> None:
     values = state(12, 4)
-    values["compaction"]["pruned"] = True
-    with pytest.raises(ConfigurationError, match="pruned"):
+    values["compaction"] |= {"pruned": True, "pruned_index": 3}
+    with pytest.raises(ConfigurationError, match="position 0 to 3 were pruned"):
         restore(values)
+    # What was folded later, and stayed, can be.
+    values["compaction"] = folded(values["messages"], values["compaction"], 8)
+    assert restore(values)["compaction"]["last_summarized_index"] == 3
+    with pytest.raises(ConfigurationError, match="position 0 to 3 were pruned"):
+        restore(values, segment=0)
 
 
 # ---- forget
