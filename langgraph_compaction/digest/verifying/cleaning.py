@@ -13,7 +13,9 @@ MOST_WRAPPINGS = 8
 _FENCE_TAG = re.compile(r"</?(?:" + "|".join(FENCES) + r")\b[^<>\n]{0,200}>", re.IGNORECASE)
 _THOUGHT = re.compile(r"\A<think>.*?</think>", re.DOTALL)
 # Also behind a line that announces it ("Here is the record:").
-_CODE_FENCE = re.compile(r"\A(?:[^\n`]{1,100}:\s*\n\s*)?```[a-zA-Z]*\n(.*?)\n?```\Z", re.DOTALL)
+_CODE_FENCE = re.compile(
+    r"\A(?:[^\n`]{1,100}:[*_]*\s*\n\s*)?```[a-zA-Z]*\n(.*?)\n?```\Z", re.DOTALL
+)
 # End marks of GPT, Llama, Gemma, Mistral, Phi and Qwen, of streams, and those that agents are
 # told to end a task with (Webwright, AutoGen).
 _END_MARK = re.compile(
