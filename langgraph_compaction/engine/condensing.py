@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 from functools import partial
 
 from langgraph_compaction.digest.facts.completing import facts_of
-from langgraph_compaction.digest.facts.quotes import CONDENSED_BINDING_SHARE, binding_tokens
+from langgraph_compaction.digest.facts.quotes import CONDENSED_BINDING_SHARE
 from langgraph_compaction.digest.segments import (
     LEAST_CONDENSED,
     ROOM_SHARE,
@@ -57,12 +57,11 @@ def condensed(
         segments = record["segments"]
         old = segments[chosen]
         before = visit.texts(segments[: chosen.start])
-        apart = visit.parts(old)
         facts = facts_of(
-            apart,
+            visit.parts(old),
             (),
             before=visit.parts(segments[: chosen.start]),
-            cap=partial(_cap, old, budget, binding_tokens(apart, count.text)),
+            cap=partial(_cap, old, budget),
             count=count.text,
             redact=visit.redacted,
         )

@@ -78,7 +78,8 @@ def run(
             folds += event["first_index"] is not None
             condensed += bool(event["condensed"])
 
-    node = CompactionNode(model, context_window=WINDOW, token_counter=tokens, hook=hook, **settings)
+    limits: dict[str, Any] = {"context_window": WINDOW, "clear": False}  # every span is folded
+    node = CompactionNode(model, token_counter=tokens, hook=hook, **limits, **settings)
     state: dict[str, Any] = {"messages": [], "compaction": {}}
     found = []
     for number, new in enumerate(steps, 1):

@@ -131,7 +131,7 @@ def facts_of(
     messages: Sequence[BaseMessage],
     *,
     before: Sequence[Parts],
-    cap: int | Callable[[int], int],
+    cap: int | Callable[[int, int], int],
     count: Callable[[str], int],
     newest: str = "",
     absorbed: Sequence[tuple[BaseMessage, bool]] = (),
@@ -144,7 +144,7 @@ def facts_of(
         messages: those that are folded, as they were said, oldest first.
         before: the parts of the segments that stand before, oldest first.
         cap: tokens that text and facts may have together, beside ``newest``; or what gives them
-            for the tokens that the newest values of what stands before take.
+            for the tokens that directives and the newest values of what stands before take.
         count: tokens of a text.
         newest: the user's newest message where it is quoted in full, else "".
         absorbed: those of the messages that are older than the segments before, since they were
@@ -163,14 +163,14 @@ def facts_of(
         mentioned.read([message], told=not now)
     mentioned.read(messages[sum(now for _, now in absorbed) :])
     said += user_sentences([one for one in messages if redact(message_text(one)) != newest])
+    lines = [_line(redact(text)) for text in said]
+    quotes = ranked(lines, condensing=not messages, outdated=mentioned.outdated)
     if callable(cap):
         changed = filter(mentioned.changed, mentioned.newest())
-        cap = cap(sum(count(shown(entry) + BETWEEN) for entry in changed if entry.weight))
-    lines = [_line(redact(text)) for text in said]
+        due = sum(count(shown(entry) + BETWEEN) for entry in changed if entry.weight)
+        cap = cap(sum(count(f"- {one.text}\n") for one in quotes if one.binds), due)
     return Facts(
-        quotes=_fitting(
-            ranked(lines, condensing=not messages, outdated=mentioned.outdated), cap, count
-        ),
+        quotes=_fitting(quotes, cap, count),
         mentioned=mentioned,
         old=[parts.body for parts in old],
         messages=messages,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from langgraph_compaction.digest import cues
-from langgraph_compaction.digest.facts.layout import Parts
 from langgraph_compaction.digest.rendering import spoken_text
 from langgraph_compaction.digest.sentences import (
     Sentence,
@@ -50,11 +49,13 @@ class Quote(NamedTuple):
         text: as it was written, on one line.
         share: of a segment's cap that it and all of higher rank may take.
         rank: directives over wishes over requests over the rest, then the newer over the older.
+        binds: whether it is a directive that holds.
     """
 
     text: str
     share: float
     rank: float
+    binds: bool = False
 
 
 def user_sentences(messages: Sequence[BaseMessage]) -> list[str]:
@@ -110,12 +111,6 @@ def _longest(units: Sequence[str], most: int) -> int:
     return sum(total <= most for total in accumulate(len(unit) + 1 for unit in units))
 
 
-def binding_tokens(parts: Iterable[Parts], count: Callable[[str], int]) -> int:
-    """Tokens of the directives among the quotes of some segments, as they stand in one."""
-    quotes = {quote for one in parts for quote in one.quotes}
-    return sum(count(f"- {quote}\n") for quote in quotes if cues.STRICT(Sentence.of(quote)))
-
-
 def ranked(
     texts: Sequence[str],
     *,
@@ -146,7 +141,7 @@ def ranked(
             continue
         weight = 4.0 * binds + 2.0 * wishes + 1.0 * cues.REQUEST(part)
         share = most[0] if binds else most[1] if wishes else most[2]
-        quotes.append(Quote(text, share, weight + order / total))
+        quotes.append(Quote(text, share, weight + order / total, binds))
     return quotes
 
 

@@ -62,6 +62,7 @@ class Ours:
         self._state: dict[str, Any] = {"messages": [], "compaction": {}}
         self._node = CompactionNode(
             model,
+            clear=False,  # every span is digested, as the others do it
             token_counter=tokens,
             trigger=("tokens", limits.trigger),
             keep=("tokens", limits.keep),
