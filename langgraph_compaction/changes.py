@@ -19,6 +19,10 @@ from langgraph_compaction.record import (
 )
 from langgraph_compaction.view.anchors import Anchor, fingerprint, locate
 
+PRUNES_REMEMBERED = 16
+"""Prunes of which a record names the first message that left. One run of a subgraph rarely has as
+many; if it has more, the graph around it shows what it still holds of the covered messages."""
+
 
 def advanced(
     record: CompactionRecord,
@@ -109,17 +113,21 @@ def pruned(
     """The record once the hidden messages have left the channel.
 
     Args:
-        record: the record that hides them.
+        record: the record that hides them; it hides at least one.
         messages: the messages channel before they leave.
         anchor: where the record ends in it.
         archived: key of the newest item in the archive, None where nothing was archived.
     """
     kept = [message_key(messages[index], index) for index in anchor.kept]
+    stays = set(anchor.kept)
+    first = next(str(messages[i].id) for i in range(anchor.boundary) if i not in stays)
+    marks = [name for name in record.get("pruned_ids", ()) if name != first]
     left = [messages[index] for index in anchor.kept] + list(messages[anchor.boundary :])
     changed: CompactionRecord = {
         **record,
         "pruned": True,
         "pruned_index": anchor.position - 1,
+        "pruned_ids": [*marks, first][-PRUNES_REMEMBERED:],
         "stayed_ids": kept,
         "stayed_indexes": [anchor.position_of(index) for index in anchor.kept],
         "kept_ids": kept,

@@ -163,6 +163,9 @@ class CompactionRecord(TypedDict, total=False):
     """Key of the newest of them in the archive; absent: none was archived."""
     pruned_index: int
     """Position of the last message covered when the last of them were removed, inclusive."""
+    pruned_ids: list[str]
+    """Ids of the first message that each of the last few prunes removed: where one of them is in a
+    channel, the prune did not reach that channel."""
     stayed_ids: list[str]
     """Keys of the messages up to there that stayed: the kept ones of that time."""
     stayed_indexes: list[int]

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
@@ -91,13 +91,12 @@ def in_state(messages: Sequence[BaseMessage], record: CompactionRecord) -> list[
     anchor = locate(messages, record)
     view = build_view(messages, record)  # kept: an object's identity holds while it lives
     seen = {id(message) for message in view}
-    # After a prune: where what stands before the last that it left comes from is not known.
-    unknown = max(anchor.stayed, default=anchor.boundary - 1) + 1 if record.get("pruned") else 0
+    pruned = record.get("pruned_index", anchor.position - 1) if record.get("pruned") else -1
+    places = [anchor.position_of(index) for index in range(len(messages))]
     return [
         Original(
-            position=anchor.position_of(index)
-            if index >= unknown or index in anchor.stayed
-            else None,
+            # Where a prune did not reach, others may be missing before the boundary.
+            position=places[index] if index in anchor.stayed or places[index] > pruned else None,
             id=message.id,
             type=message.type,
             name=message.name,
@@ -110,8 +109,16 @@ def in_state(messages: Sequence[BaseMessage], record: CompactionRecord) -> list[
 
 
 def with_archived(state: Sequence[Original], archived: Sequence[Archived]) -> list[Original]:
-    """Both, by position; of one that is in both, that of the state."""
+    """Both, by position; of one that is in both, that of the state.
+
+    Where the state does not tell a message's position, the archive may.
+    """
     present = {storable(one.id) for one in state if one.id}
+    known = {one.id: one.position for one in archived if one.id}
+    placed = [
+        replace(one, position=known.get(storable(one.id))) if one.position is None else one
+        for one in state
+    ]
     found = {
         (one.position, one.id): Original(
             position=one.position,
@@ -125,7 +132,7 @@ def with_archived(state: Sequence[Original], archived: Sequence[Archived]) -> li
         for one in archived
         if one.id not in present
     }
-    return sorted([*found.values(), *state], key=_place)
+    return sorted([*found.values(), *placed], key=_place)
 
 
 def _place(original: Original) -> int:

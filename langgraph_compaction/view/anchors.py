@@ -257,7 +257,7 @@ def _with_unproven(
     if boundary == _hint(record) and list(kept) == record.get("kept_hints", []):
         return kept
     covered = {segment.get("last_id") for segment in record.get("segments", ())}
-    covered.add(record.get("last_summarized_id"))
+    covered.update((record.get("last_summarized_id"), *record.get("pruned_ids", ())))
     covered.difference_update((None, *record.get("kept_ids", ())))
     if any(messages[index].id in covered for index in range(boundary)):
         return kept

@@ -332,6 +332,8 @@ class Edited:
 
     def prune(self) -> None:
         anchor = locate(self.messages, self.record)
+        if len(anchor.kept) == anchor.boundary:
+            return
         self.record = pruned(self.record, self.messages, anchor, None)
         left = [self.messages[index] for index in anchor.kept]
         self.messages = [*left, *self.messages[anchor.boundary :]]

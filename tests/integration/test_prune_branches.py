@@ -1,0 +1,375 @@
+"""Pruning where a thread is more than one line: parallel branches, subgraphs, forks, processes.
+
+Run as a program this file is a process that works on a thread in one SQLite file
+(`python -m tests.integration.test_prune_branches` with a job in JSON on stdin).
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypedDict
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import START, StateGraph
+from langgraph.prebuilt import ToolRuntime
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
+from langgraph.store.sqlite import SqliteStore
+
+from langgraph_compaction import (
+    CompactionNode,
+    CompactionState,
+    create_recall_tool,
+    model_view,
+)
+from langgraph_compaction.archive import Archive, archive_of
+from tests.integration.doubles import (
+    WINDOW,
+    Summaries,
+    assert_folded_once,
+    loop,
+    request,
+    shows_digest,
+    steps_done,
+    worker,
+)
+from tests.support import folding
+from tests.support.folding import chat
+
+ROOT = Path(__file__).parents[2]
+THREAD: Any = {"configurable": {"thread_id": "t"}, "recursion_limit": 1_000}
+
+
+def archived(store: BaseStore, record: Any, where: Any = THREAD) -> dict[int, BaseMessage]:
+    """The archived messages of the branch of a record, by position."""
+    head = record.get("archived")
+    found = archive_of(store, where, in_node=False).branch(head) if head else []
+    assert len({one.position for one in found}) == len(found)
+    return {one.position: one.message() for one in found}
+
+
+def whole(store: BaseStore, state: Any, where: Any = THREAD) -> list[BaseMessage]:
+    """The whole thread: what is archived at its places, between what is in the state."""
+    record, messages = state["compaction"], list(state["messages"])
+    found = archived(store, record, where)
+    stayed = dict(zip(record.get("stayed_indexes", ()), messages, strict=False))
+    assert not found.keys() & stayed.keys()
+    covered = found | stayed
+    assert sorted(covered) == list(range(len(covered)))
+    return [*(covered[n] for n in range(len(covered))), *messages[len(stayed) :]]
+
+
+def worker_node(summaries: Summaries | None = None) -> CompactionNode:
+    return CompactionNode(
+        summaries or Summaries(), context_window=WINDOW, token_counter="estimate", history="prune"
+    )
+
+
+def recall(store: BaseStore, state: Any) -> Callable[..., str]:
+    """The agent's tool, called in a thread with that state."""
+    runtime: Any = ToolRuntime(
+        state=state,
+        config=THREAD,
+        store=store,
+        context=None,
+        stream_writer=lambda _: None,
+        tool_call_id="c",
+    )
+    return lambda **given: str(create_recall_tool().invoke({**given, "runtime": runtime}))
+
+
+def texts(messages: list[BaseMessage]) -> list[str]:
+    return [message.text for message in messages]
+
+
+# ---- parallel branches
+
+
+def parallel(store: BaseStore, *nodes: Any) -> Any:
+    """A graph whose nodes run side by side."""
+    builder: Any = StateGraph(CompactionState)
+    for number, node in enumerate(nodes):
+        builder.add_node(f"n{number}", node)
+        builder.add_edge(START, f"n{number}")
+    return builder.compile(checkpointer=InMemorySaver(), store=store)
+
+
+def test_two_branches_that_fold_at_once_lose_nothing() -> None:
+    store = InMemoryStore()
+    shorter = folding.node(history="prune", keep=("messages", 6))
+    longer = folding.node(history="prune", keep=("messages", 2))
+    graph = parallel(store, shorter, longer, longer)
+    history = chat(20)
+    graph.invoke({"messages": history}, THREAD)
+    state = graph.get_state(THREAD).values
+    assert len(state["messages"]) < 8
+    assert whole(store, state) == history
+    # What the branches share is there once.
+    assert len(archive_of(store, THREAD, in_node=False).all()) == len(
+        archived(store, state["compaction"])
+    )
+    graph.invoke({"messages": chat(20, start=20)}, THREAD)
+    assert whole(store, graph.get_state(THREAD).values) == chat(40)
+
+
+def test_what_another_branch_appends_edits_or_removes_meanwhile_is_as_it_says() -> None:
+    def other(state: Any) -> Any:
+        return {
+            "messages": [
+                AIMessage("Appended.", id="new"),
+                HumanMessage("Edited.", id="m19"),
+                RemoveMessage(id="m4"),
+            ]
+        }
+
+    store = InMemoryStore()
+    graph = parallel(store, folding.node(history="prune"), other)
+    graph.invoke({"messages": chat(20)}, THREAD)
+    state = graph.get_state(THREAD).values
+    assert texts(state["messages"])[-2:] == ["Edited.", "Appended."]
+    assert "Appended." in texts(model_view(state))
+    found = whole(store, state)
+    assert [m.id for m in found] == [*(f"m{n}" for n in range(20)), "new"]
+
+
+# ---- subgraphs
+
+
+def nested(compact: CompactionNode, model: Any, store: BaseStore) -> Any:
+    """An agent with its compaction as a subgraph of a graph with the same state."""
+    builder: Any = StateGraph(CompactionState)
+    builder.add_node("sub", loop(compact, model))
+    builder.add_edge(START, "sub")
+    return builder.compile(checkpointer=InMemorySaver(), store=store)
+
+
+def test_a_prune_in_a_subgraph_does_not_reach_the_graph_around_it() -> None:
+    store, summaries = InMemoryStore(), Summaries()
+    inner = worker()
+    graph = nested(worker_node(summaries), inner, store)
+    archive = Archive(store, (*archive_of(store, THREAD, in_node=False).namespace[:2], "sub"))
+    made: dict[str, BaseMessage] = {}
+    for first in range(1, 80, 20):
+        asked = {"messages": [request(first, first + 19)]}
+        for _, update in graph.stream(asked, THREAD, stream_mode="updates", subgraphs=True):
+            for change in update.values():
+                messages = (change or {}).get("messages", ())
+                # A tool's result gets its id where it is merged.
+                made |= {m.id: m for m in messages if m.id and not isinstance(m, RemoveMessage)}
+        state = graph.get_state(THREAD).values
+        record, outer = state["compaction"], {m.id for m in state["messages"]}
+        # Each covered message was archived once, at its place in the thread.
+        found = archive.branch(record["archived"])
+        assert len(archive.all()) == len(found)
+        assert [made.get(str(one.id), one.message()) for one in found] == [
+            one.message() for one in found
+        ]
+        steps = steps_done([one.message() for one in found])
+        assert steps == list(range(1, len(steps) + 1))
+        positions = {one.position for one in found} | set(record["stayed_indexes"])
+        assert positions == set(range(record["last_summarized_index"] + 1))
+        # What the subgraph made and folded in one run never came out of it; what it was given, or
+        # left, is here although it was removed there. Its view is the digest's all the same.
+        gone = {str(one.id) for one in found}
+        assert gone - outer
+        assert made.keys() <= gone | outer
+        assert first == 1 or gone & outer
+        assert not gone & {message.id for message in model_view(state)}
+        assert shows_digest(inner.calls[-1])
+    assert_folded_once(summaries.folded)
+    # The agent's tool, in the outer graph, finds both kinds at their places.
+    look_up = recall(store, state)
+    for one in found[1::7]:
+        assert f"position={one.position} " in look_up(id=one.id)
+
+
+def test_a_node_around_a_subgraph_goes_on_with_its_chain() -> None:
+    store = InMemoryStore()
+    inside = folding.node(history="prune")
+    around = folding.node(history="prune")
+    inner: Any = StateGraph(CompactionState)
+    inner.add_node("compact", inside)
+    inner.add_edge(START, "compact")
+    builder: Any = StateGraph(CompactionState)
+    builder.add_node("sub", inner.compile())
+    builder.add_node("more", lambda _: {"messages": chat(20, start=20)})
+    builder.add_node("compact", around)
+    builder.add_edge(START, "sub")
+    builder.add_edge("sub", "more")
+    builder.add_edge("more", "compact")
+    graph = builder.compile(checkpointer=InMemorySaver(), store=store)
+    state = graph.invoke({"messages": chat(20)}, THREAD)
+    archive = archive_of(store, THREAD, in_node=False)
+    look_up = recall(store, state)
+    for number in (3, 25):
+        assert f"message {number} " in look_up(first=number)
+    assert archive.all() == []  # all of it is in the archive where the chain began
+    assert len(state["messages"]) < 6
+
+
+# ---- time travel
+
+
+def test_a_rewind_shows_the_old_messages_and_each_branch_has_its_originals() -> None:
+    store = InMemoryStore()
+    graph = loop(worker_node(), worker(), checkpointer=InMemorySaver(), store=store)
+    graph.invoke({"messages": [request(1, 14)]}, THREAD)
+    trunk = graph.get_state(THREAD)
+    graph.invoke({"messages": [request(15, 40)]}, THREAD)
+    left = graph.get_state(THREAD)
+    unpruned = next(
+        one
+        for one in graph.get_state_history(THREAD)
+        if "pruned" not in one.values.get("compaction", {})
+    )
+    assert len(model_view(unpruned.values)) == len(unpruned.values["messages"])
+    # Another branch from before the later prunes, and one from before the first.
+    graph.invoke({"messages": [request(15, 50)]}, trunk.config)
+    right = graph.get_state(THREAD)
+    graph.invoke(None, unpruned.config)
+    third = graph.get_state(THREAD)
+    for branch, last in ((left, 40), (right, 50), (third, 14)):
+        thread = whole(store, branch.values)
+        assert steps_done(thread) == list(range(1, last + 1))
+    heads = [one.values["compaction"]["archived"] for one in (left, right, third)]
+    assert len(set(heads)) == 3
+    chains = [set(archived(store, one.values["compaction"])) for one in (left, right)]
+    shared = set(archived(store, trunk.values["compaction"]))
+    assert shared
+    assert shared <= chains[0] & chains[1]
+    # The archive has the shared part once.
+    everything = archive_of(store, THREAD, in_node=False).all()
+    assert sum(one.position in shared for one in everything) <= 2 * len(shared)
+    for branch, last in ((left, 40), (right, 50)):
+        look_up = recall(store, branch.values)
+        position = 2 * 14 + 2  # the second request, which differs
+        assert f"Do steps 15 to {last}." in look_up(first=position)
+
+
+# ---- processes
+
+
+class Job(TypedDict):
+    """What a process is to do."""
+
+    folder: str
+    thread: str
+    last: int
+    die: bool  # right after the first write to the archive
+
+
+def start(job: Job) -> "subprocess.Popen[str]":
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.integration.test_prune_branches"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "LANGGRAPH_STRICT_MSGPACK": "true"},
+    )
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(job))
+    process.stdin.close()
+    process.stdin = None
+    return process
+
+
+def look(folder: Path, thread: str) -> tuple[list[BaseMessage], int, int]:
+    """The whole thread, the messages in its state, and the items in its archive."""
+    where: Any = {"configurable": {"thread_id": thread}}
+    with (
+        SqliteSaver.from_conn_string(str(folder / "checkpoints")) as saver,
+        SqliteStore.from_conn_string(str(folder / "store")) as store,
+    ):
+        graph = loop(worker_node(), worker(), checkpointer=saver, store=store)
+        state = graph.get_state(where).values
+        items = archive_of(store, where, in_node=False).all()
+        return whole(store, state, where), len(state["messages"]), len(items)
+
+
+def prepared(folder: Path) -> None:
+    with (
+        SqliteSaver.from_conn_string(str(folder / "checkpoints")) as saver,
+        SqliteStore.from_conn_string(str(folder / "store")) as store,
+    ):
+        saver.setup()
+        store.setup()
+
+
+def test_a_kill_between_archive_and_checkpoint_writes_nothing_twice(tmp_path: Path) -> None:
+    prepared(tmp_path)
+    job = Job(folder=str(tmp_path), thread="t", last=30, die=True)
+    killed = start(job)
+    _, errors = killed.communicate(timeout=120)
+    assert killed.returncode == -signal.SIGKILL, errors
+    with SqliteStore.from_conn_string(str(tmp_path / "store")) as store:
+        written = archive_of(store, THREAD, in_node=False).all()
+    assert written
+    again = start({**job, "die": False})
+    _, errors = again.communicate(timeout=120)
+    assert (again.returncode, errors) == (0, "")
+    thread, left, items = look(tmp_path, "t")
+    assert steps_done(thread) == list(range(1, 31))
+    assert len(thread) == left + items  # what the killed process had written is not there twice
+
+
+@pytest.mark.slow
+def test_two_processes_share_the_store(tmp_path: Path) -> None:
+    prepared(tmp_path)
+    jobs = [Job(folder=str(tmp_path), thread=name, last=60, die=False) for name in ("a", "b")]
+    for process in [start(job) for job in jobs]:
+        _, errors = process.communicate(timeout=120)
+        assert (process.returncode, errors) == (0, "")
+    for job in jobs:
+        thread, left, items = look(tmp_path, job["thread"])
+        assert steps_done(thread) == list(range(1, 61))
+        assert len(thread) == left + items
+        assert left < 40
+
+
+def test_two_processes_on_one_thread_lose_nothing(tmp_path: Path) -> None:
+    prepared(tmp_path)
+    first = start(Job(folder=str(tmp_path), thread="t", last=10, die=False))
+    first.communicate(timeout=120)
+    job = Job(folder=str(tmp_path), thread="t", last=40, die=False)
+    for process in [start(job), start(job)]:
+        _, errors = process.communicate(timeout=120)
+        assert (process.returncode, errors) == (0, "")
+    thread, _, _ = look(tmp_path, "t")
+    assert steps_done(thread)[-30:] == list(range(11, 41))  # of the one that wrote last
+
+
+def main(job: Job) -> None:
+    """Do a job: go on where the thread stopped, or with its next steps."""
+    folder = Path(job["folder"])
+    where: Any = {"configurable": {"thread_id": job["thread"]}, "recursion_limit": 1_000}
+
+    class Deadly(SqliteStore):
+        def batch(self, ops: Any) -> Any:
+            operations = list(ops)
+            results = super().batch(operations)
+            if job["die"] and any(type(one).__name__ == "PutOp" for one in operations):
+                os.kill(os.getpid(), signal.SIGKILL)
+            return results
+
+    with (
+        SqliteSaver.from_conn_string(str(folder / "checkpoints")) as saver,
+        Deadly.from_conn_string(str(folder / "store")) as store,
+    ):
+        graph = loop(worker_node(), worker(), checkpointer=saver, store=store)
+        state = graph.get_state(where)
+        done = max(steps_done(state.values.get("messages", ())), default=0)
+        entry = None if state.next else {"messages": [request(done + 1, job["last"])]}
+        graph.invoke(entry, where, durability="sync")
+
+
+if __name__ == "__main__":
+    main(json.load(sys.stdin))
