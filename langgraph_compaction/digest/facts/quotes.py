@@ -25,8 +25,8 @@ SENTENCE_CHARS = 400
 MESSAGE_CHARS = 40_000
 """Characters read of the prose of one message, half from its head and half from its tail; of what
 stands between as many, of lines with a directive alone."""
-LONG_LINE = 2_000
-"""Characters of a line above which it is taken apart into sentences."""
+LONG_LINE = 10_000
+"""Characters of a line in a long message above which it is read in pieces, cut between clauses."""
 CODE_SHARE = 0.1
 """Marks of code among the characters of a directive that is no full sentence ("Only tests!"), at
 most: more of them are code that happens to have such a word (``return only[x]``)."""
@@ -102,8 +102,9 @@ def _units(prose: str) -> Iterator[str]:
         if len(line) <= LONG_LINE:
             yield line
         else:  # whose sentences take longer to find than its length tells
-            for piece in pieces(line, MESSAGE_CHARS // 2):
-                yield from sentences(piece, SENTENCE_CHARS)
+            for piece in pieces(line, LONG_LINE):
+                binds = cues.FIRM(Sentence.of(piece))
+                yield from sentences(piece, SENTENCE_CHARS) if binds else [piece]
 
 
 def _longest(units: Sequence[str], most: int) -> int:
