@@ -12,8 +12,9 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
+from langgraph_compaction.digest.facts.arguments import ARGUMENT_SAID
 from langgraph_compaction.digest.facts.layout import Parts
-from langgraph_compaction.digest.facts.mentioned import ARGUMENT_SAID, Mentioned
+from langgraph_compaction.digest.facts.mentioned import Mentioned
 
 
 def read(*messages: BaseMessage, before: dict[str, list[str]] | None = None) -> Mentioned:

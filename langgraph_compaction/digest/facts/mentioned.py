@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 
+from langgraph_compaction.digest.facts.arguments import (
+    ARGUMENT_SAID,
+    OPERANDS,
+    argument_texts,
+    operand,
+)
 from langgraph_compaction.digest.facts.layout import Parts
 from langgraph_compaction.digest.facts.mentions import OF, Known, Mention, mentions
 from langgraph_compaction.digest.facts.series import Series
@@ -27,16 +33,6 @@ PASSED = 2.0
 """What a value counts less once the same thing has another."""
 _TOLD = re.compile(r"\s*[-*]?\s*[\w.:-]+(?P<called>\(.*\))? → ")
 """How extracts quote a result ("shell → 3 passed") and tell of a call ("write(path=a) → ok")."""
-ARGUMENT_SAID = 80
-"""Characters of an argument up to which it is read as if it were said: a name, a value."""
-OPERANDS = frozenset(
-    "path paths file files filename file_path filepath url urls uri link query command cmd dir "
-    "directory folder cwd root target source src dest destination pattern name id key".split()
-)
-"""Names of arguments that say what a call is about: one file is read after the other, and none is
-the newer value of the one before."""
-OPERAND_CHARS = 60
-"""Characters of such an argument up to which a list names it beside a value that it printed."""
 
 
 @dataclass(slots=True)
@@ -108,8 +104,8 @@ class Mentioned:
                 self.add("call", block)
             if isinstance(message, AIMessage):
                 for call in calls_of(message):
-                    calls[str(call.get("id"))] = _operand(call.get("args"))
-                    for argument in _arguments(call.get("args")):
+                    calls[str(call.get("id"))] = operand(call.get("args"))
+                    for argument in argument_texts(call.get("args")):
                         self.add("call", argument)
 
     def read_parts(self, parts: Parts) -> None:
@@ -255,27 +251,3 @@ class Mentioned:
     def said_values(self) -> dict[str, list[str]]:
         """The values of what somebody said, by subject, the newest last."""
         return {subject: self.series.values(subject) for subject in sorted(self._said)}
-
-
-def _operand(arguments: Any) -> str:
-    """What a call is about, where that is one short word: a path, an address, an id."""
-    if isinstance(arguments, Mapping):
-        for name, value in arguments.items():
-            if name in OPERANDS and isinstance(value, str) and 0 < len(value) <= OPERAND_CHARS:
-                return "" if len(value.split()) != 1 else value.strip()
-    return ""
-
-
-def _arguments(arguments: Any) -> Iterator[str]:
-    """The values in a call's arguments, short ones with their names: ``timeout: 45 s``."""
-    waiting: list[tuple[str, Any]] = [("", arguments)]
-    seen: set[int] = set()  # they may contain themselves
-    while waiting:
-        name, item = waiting.pop()
-        if isinstance(item, str | int | float):
-            text = str(item)
-            yield f"{name}{OF}{text}" if name and len(name + text) <= ARGUMENT_SAID else text
-        elif isinstance(item, Mapping | Sequence) and id(item) not in seen:
-            seen.add(id(item))
-            inside = item.items() if isinstance(item, Mapping) else ((name, one) for one in item)
-            waiting += [(str(key), one) for key, one in reversed([*inside])]
