@@ -147,7 +147,7 @@ def resolved(settings: CompactionSettings, limits: AgentLimits = NOTHING_KNOWN) 
 
 
 def _clearing(settings: CompactionSettings) -> ClearingRule | None:
-    if not settings.clear:
+    if not (settings.history == "full" if settings.clear == "auto" else settings.clear):
         return None
     return ClearingRule(
         keep=settings.clear_keep,

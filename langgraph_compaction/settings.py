@@ -60,6 +60,8 @@ class CompactionSettings:
             not limit a rolling digest, a condensed segment, or a newest request that is quoted
             in full.
         clear: whether old tool results are cleared, as far as that goes, before a model is asked.
+            "auto": where ``history`` is "full"; what is cleared stays in the channel, so that a
+            thread which prunes would not get shorter.
         clear_keep: newest groups of calls whose results are never cleared.
         clear_min_share: tokens that a clearing has to free, as a share of the view: it breaks the
             provider's cached prefix, too.
@@ -105,7 +107,7 @@ class CompactionSettings:
     segment_share: float = 0.2
     min_segment_tokens: int = 200
     max_segment_tokens: int = 4_000
-    clear: bool = True
+    clear: bool | Literal["auto"] = "auto"
     clear_keep: int = 3
     clear_min_share: float = 0.1
     clear_min_chars: int = 1_000
@@ -196,7 +198,7 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
     "history": ("full", "prune"),
     "on_error": ("continue", "raise"),
 }
-_SWITCHES: dict[str, tuple[str, ...]] = {"enabled": (), "clear": (), "calibrate": ("auto",)}
+_SWITCHES: dict[str, tuple[str, ...]] = {"enabled": (), "clear": ("auto",), "calibrate": ("auto",)}
 _AUTO = {"min_keep", "target", "reserve_tokens", "max_digest_tokens", "min_fold_tokens"}
 _OPTIONAL = {"target", "context_window"}
 

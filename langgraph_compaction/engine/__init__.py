@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from langgraph_compaction.changes import revised
 from langgraph_compaction.engine.clearing import clear, cleared_to_fit
@@ -93,11 +93,19 @@ def _carry_out(visit: Visit, decision: Decision, facts: dict[str, Any]) -> Steps
     if record is visit.record or remembered is None:
         return None if remembered is None else Change(remembered)
     change = yield from pruned(visit, remembered, facts)
-    if change.removed or decision.action != "clear":
+    if change.removed or decision.action != "clear" or _clips(visit, record):
         outcome = _outcome(visit, record, writer.tally)
         removed = {"pruned": len(change.removed)}
         yield Emit({"type": "compaction.completed", **facts, **outcome, **removed})
     return change
+
+
+def _clips(visit: Visit, record: CompactionRecord) -> bool:
+    """Whether a record clips other messages than the thread's own."""
+    before = visit.layout(visit.record).render
+    limits: tuple[Literal["clip_result_chars", "clip_message_chars"], ...]
+    limits = ("clip_result_chars", "clip_message_chars")
+    return any(record.get("render", before).get(name) != before.get(name) for name in limits)
 
 
 def _writer(visit: Visit, decision: Decision) -> Writer:

@@ -273,6 +273,28 @@ def test_off_means_off() -> None:
     assert cleared(compact.view(state)) == []
 
 
+def test_a_thread_that_prunes_folds_unless_it_is_told_to_clear() -> None:
+    pruning: dict[str, Any] = {"history": "prune", "archive": None}
+    assert node(**pruning).explain(state_of(history())).action == "fold"
+    assert node(clear=True, **pruning).explain(state_of(history())).action == "clear"
+
+
+def test_clips_after_a_clearing_are_told() -> None:
+    events = list[dict[str, Any]]()
+    calls: Any = [{"name": "read_file", "args": {"n": n}, "id": f"c{n}"} for n in range(4)]
+    results = [ToolMessage(text_of(n), tool_call_id=f"c{n}", id=f"t{n}") for n in range(4)]
+    task = HumanMessage("word " * 9_000, id="h")
+    compact = node(
+        hook=events.append, context_window=9_000, trigger=("tokens", 7_900), clear_keep=0
+    )
+    state = state_of([task, AIMessage("", id="a", tool_calls=calls), *results])
+    state = {**state, "compaction": compact.invoke(state)["compaction"]}
+    assert cleared(compact.view(state)) == ["t0", "t1", "t2", "t3"]
+    assert compact.measure(state).tokens <= 8_100
+    assert [event["type"] for event in events] == ["compaction.cleared", "compaction.completed"]
+    assert events[1]["tokens_after"] == compact.measure(state).tokens
+
+
 def test_a_request_folds() -> None:
     compact = node()
     asked = {"messages": history(4), "compaction": {}, **request_compaction()}

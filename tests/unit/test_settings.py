@@ -63,7 +63,7 @@ def wrong_values() -> list[tuple[str, Any, str]]:
         ("digest_role", "'human', 'system'", ["user", None, "Human"]),
         ("history", "'full', 'prune'", ["pruned", None, True]),
         ("on_error", "'continue', 'raise'", ["ignore", None, True]),
-        ("clear", "True, False", ["off", None, 0, 1, []]),
+        ("clear", "True, False, 'auto'", ["off", None, 0, 1, []]),
         ("protected_tools", "list of names", ["shell", None, 7, [1], [""], {"shell": 1}]),
         ("enabled", "True, False", ["off", None, 0, 1, []]),
         ("calibrate", "True, False, 'auto'", ["on", None, 0, {}]),
