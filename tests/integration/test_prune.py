@@ -133,7 +133,10 @@ def test_a_view_is_the_same_as_without_it() -> None:
     for history in ("full", "prune"):
         model = worker()
         graph = loop(
-            pruning(history=history), model, checkpointer=InMemorySaver(), store=InMemoryStore()
+            pruning(history=history, clear=True),
+            model,
+            checkpointer=InMemorySaver(),
+            store=InMemoryStore(),
         )
         graph.invoke({"messages": [HumanMessage(f"Do steps 1 to {STEPS}.")]}, THREAD)
         views.append([[(m.type, m.text) for m in call] for call in model.calls])
@@ -263,6 +266,7 @@ def test_a_visit_that_only_clears_makes_up_for_it_too() -> None:
         hook=events.append,
         trigger=("tokens", 2_000),
         keep=("tokens", 300),
+        clear=True,
         clear_keep=0,
     )
     store.down = True

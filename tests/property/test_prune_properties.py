@@ -23,7 +23,8 @@ PINS: list[Any] = [{"task": None}, {"task": "latest"}, {"pinned": {"contains": "
 
 
 def node(**changed: Any) -> CompactionNode:
-    return folding.node(good_summary, **({"keep": "auto"} | changed))
+    # By default a thread that prunes does not clear.
+    return folding.node(good_summary, **({"keep": "auto", "clear": True} | changed))
 
 
 @given(
