@@ -219,3 +219,19 @@ def test_a_rolling_digest_stays_within_its_budget_heading_included() -> None:
         state["messages"] += said(number, *lines, *["Work."] * 12)
         state = visited(compact, state)
         assert sum(one["tokens"] for one in state["compaction"]["segments"]) <= 300
+
+
+def test_ever_new_directives_neither_break_the_budget_nor_condense_a_text_at_every_fold() -> None:
+    number, folds = count(), 0
+    compact = node(vague(), max_digest_tokens=3_000, trigger=("messages", 14))
+    state = state_of([HumanMessage("Run the shop.", id="task")])
+    while folds < 120:
+        lines = [f"U: Never touch the table rule{next(number)}_{n}, please." for n in range(3)]
+        state["messages"] += said(number, *lines, *["Work."] * 9)
+        before = state["compaction"]
+        state = visited(compact, state)
+        folds += state["compaction"] is not before
+        segments = state["compaction"].get("segments", [])
+        assert sum(one["tokens"] for one in segments) <= 3_000
+    assert max(one["level"] for one in segments) <= 8
+    assert len(segments) > 4

@@ -37,7 +37,7 @@ BINDING_SHARE, WISHES_SHARE, QUOTE_SHARE = 0.5, 0.35, 0.2
 and wishes (please, rather), all of them. What binds is worth half a digest; small talk is not."""
 
 
-CONDENSED_BINDING_SHARE, CONDENSED_SHARE = 0.75, 0.1
+CONDENSED_BINDING_SHARE, CONDENSED_SHARE = 0.9, 0.1
 """The same where segments are condensed, for what binds and for all: of what was said long ago only
 directives are sure to count still."""
 
@@ -110,6 +110,11 @@ def _units(prose: str) -> Iterator[str]:
 def _longest(units: Sequence[str], most: int) -> int:
     """How many of the first units have at most so many characters together."""
     return sum(total <= most for total in accumulate(len(unit) + 1 for unit in units))
+
+
+def directive_tokens(quotes: Sequence[str], count: Callable[[str], int]) -> int:
+    """Tokens of the directives among quotes."""
+    return sum(count(f"- {quote}\n") for quote in quotes if cues.STRICT(Sentence.of(quote)))
 
 
 def ranked(
