@@ -22,11 +22,16 @@ MOST_CHARS = 200
 """Characters of the longest reference: what is longer is data."""
 
 
-def references(text: str) -> list[str]:
-    """The URLs, paths and numbers of a text, each once, in the order of the text."""
+def references(text: str, *more: re.Pattern[str]) -> list[str]:
+    """The URLs, paths and numbers of a text, each once, in the order of the text.
+
+    Args:
+        text: any text.
+        more: what else counts, looked for in what is left.
+    """
     found: list[tuple[int, str]] = []
     rest = text
-    for pattern in (_URL, _PATH, _NUMBER):
+    for pattern in (_URL, _PATH, _NUMBER, *more):
         for match in pattern.finditer(rest):
             name = match.group().rstrip(".,;:")
             if _counts(name, pattern):
