@@ -146,10 +146,13 @@ def _redacted_blocks(content: Any, redact: Redact) -> Any:
     ]
 
 
-def _redacted_block(block: Any, redact: Redact) -> Any:
+def _redacted_block(block: Any, redact: Redact, within: tuple[int, ...] = ()) -> Any:
     """A block with its strings redacted; inputs of calls in full, elsewhere no names or data."""
+    if isinstance(block, Mapping | list) and not enters(block, within):
+        return _redacted_value(block, redact, within)
+    inside = (*within, id(block))
     if isinstance(block, list):
-        return [_redacted_block(item, redact) for item in block]
+        return [_redacted_block(item, redact, inside) for item in block]
     if isinstance(block, str):
         return block if block[:5].casefold() == "data:" else redacted_text(block, redact)
     if not isinstance(block, Mapping):
@@ -159,7 +162,7 @@ def _redacted_block(block: Any, redact: Redact) -> Any:
         if key in _NO_TEXT
         else _redacted_arguments(value, redact)
         if key in ("input", "args", "arguments")
-        else _redacted_block(value, redact)
+        else _redacted_block(value, redact, inside)
         for key, value in block.items()
     }
 
@@ -196,7 +199,7 @@ def _redacted_value(value: Any, redact: Redact, within: tuple[int, ...]) -> Any:
     if value is None or isinstance(value, bool | bytes | bytearray):
         return value
     nested = isinstance(value, Mapping | list | tuple)
-    if nested and id(value) not in within and len(within) < DEEPEST:
+    if nested and enters(value, within):
         return _redacted_members(value, redact, (*within, id(value)))
     # A number, an object, or what is nested too deep or contains itself: as it would be sent.
     shown = safe_json(value) if nested else str(value)
@@ -210,12 +213,22 @@ def _redacted_members(value: Any, redact: Redact, within: tuple[int, ...]) -> An
         return tuple(items) if isinstance(value, tuple) else items
     found: dict[Any, Any] = {}
     for key, item in value.items():
-        free = _free(_redacted_value(key, redact, within), found)
+        free = free_key(_redacted_value(key, redact, within), found)
         found[free] = _redacted_value(item, redact, within)
     return found
 
 
-def _free(key: Any, taken: Mapping[Any, Any]) -> Any:
+def enters(value: Any, within: tuple[int, ...]) -> bool:
+    """Whether a walk goes into a container: it ends where one contains itself, and at `DEEPEST`.
+
+    Args:
+        value: a container.
+        within: ids of the containers around it.
+    """
+    return id(value) not in within and len(within) < DEEPEST
+
+
+def free_key(key: Any, taken: Mapping[Any, Any]) -> Any:
     """A key that loses no value where the hook made two keys alike."""
     number, free = 1, key
     while free in taken:

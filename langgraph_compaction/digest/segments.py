@@ -9,20 +9,8 @@ from functools import lru_cache
 
 from langgraph_compaction.digest.facts.layout import Parts, taken_apart
 from langgraph_compaction.digest.spelling import MARKS, forms_of, phrase, spelled
-from langgraph_compaction.record import EDITED, LEAST_SEGMENT_TOKENS, DigestSegment, tokens_of
+from langgraph_compaction.record import DigestSegment
 from langgraph_compaction.view.digest import FOOTER, HEADER
-
-ROOM_SHARE = 0.8
-"""Share of the digest's budget that condensing brings it down to: with less room below the budget
-every fold would condense again, with more the oldest text would lose detail at once."""
-CONDENSED_SHARE = 0.5
-"""Tokens of a condensed segment as a share of what it replaces, at most."""
-LARGEST_SHARE, LEVEL_SHARE, LEAST_SHARE = 0.2, 0.7, 0.05
-"""Shares of the digest's budget that a condensed segment may have: the first on level 1, less with
-each level (times the second), down to the last. So there is room for many levels, and a text is
-condensed a logarithmic number of times: 7 times over 500 folds, 10 over 2,000."""
-LEAST_CONDENSED = 120
-"""Tokens that a condensed segment may always have: shorter ones have no room for what binds."""
 
 WORDS_ANYWHERE = 8
 """Words from which on a line of the frame is recognised within a line of text, too: fewer may be
@@ -194,90 +182,3 @@ def _note_absorbed(segment: DigestSegment, absorbed: Sequence[tuple[str, int]]) 
     if outside:
         segment["absorbed_ids"] = [name for name, _ in outside]
         segment["absorbed_indexes"] = [index for _, index in outside]
-
-
-def rolled(segments: Sequence[DigestSegment]) -> list[DigestSegment]:
-    """The newest segments up to the last that a person edited: what a rolling digest replaces."""
-    edited = [number for number, one in enumerate(segments) if one["model"] == EDITED]
-    return list(segments[edited[-1] + 1 if edited else 0 :])
-
-
-def chain_budget(segments: Sequence[DigestSegment], budget: int) -> int:
-    """Tokens that the whole chain may have.
-
-    What a person edited is never condensed: the rest has half of the budget in any case, or a long
-    correction would leave no room for anything after it.
-    """
-    edited = tokens_of([one for one in segments if one["model"] == EDITED])
-    return max(budget, edited + budget // 2)
-
-
-def condensed_cap(old: Sequence[DigestSegment], budget: int) -> int:
-    """Tokens that the condensed text of some neighbours may have: half of theirs, at most.
-
-    Args:
-        old: the segments to condense.
-        budget: tokens that all segments together may have.
-    """
-    level = max(one["level"] for one in old) + 1
-    share = max(LARGEST_SHARE * LEVEL_SHARE ** (level - 1), LEAST_SHARE)
-    most = max(int(budget * share), min(LEAST_CONDENSED, int(budget * LARGEST_SHARE)))
-    most = max(most, LEAST_SEGMENT_TOKENS)
-    return max(1, min(int(tokens_of(old) * CONDENSED_SHARE), most))
-
-
-def neighbours(segments: Sequence[DigestSegment], budget: int, goal: int) -> slice | None:
-    """The neighbouring segments to condense next, or None while the chain is within ``goal``.
-
-    The oldest of the lowest level that has two neighbours, as many as are needed to come down to
-    the goal, but no more than fit one segment at half their size; the newest segment is left alone
-    while there are others. So levels merge as in a log-structured store. What a person edited and
-    the newest quoted request are never condensed.
-
-    Args:
-        segments: the chain, oldest first.
-        budget: tokens that all segments together may have.
-        goal: tokens that they are to come down to.
-    """
-    total = tokens_of(segments)
-    if total <= goal or len(segments) < 2:
-        return None
-    found = _lowest_run(segments)
-    if found is None:
-        return None
-    start, stop = found
-    for end in range(start + 2, stop):
-        old, more = segments[start:end], segments[start : end + 1]
-        cap = condensed_cap(old, budget)
-        half_of_more = int(tokens_of(more) * CONDENSED_SHARE)
-        if total - tokens_of(old) + cap <= goal or half_of_more > condensed_cap(more, budget):
-            return slice(start, end)
-    return slice(start, stop)
-
-
-def _lowest_run(segments: Sequence[DigestSegment]) -> tuple[int, int] | None:
-    """Start and stop of the run of one level to condense from; at least two segments long.
-
-    What a person wrote is in no run, and neither is the newest quoted request: a correction and
-    the work in hand must not fade.
-    """
-    quotes = [index for index, segment in enumerate(segments) if segment.get("quoted")]
-    fixed = {index for index, segment in enumerate(segments) if segment["model"] == EDITED}
-    fixed.update(quotes[-1:])
-    runs: list[tuple[int, int, int]] = []
-    pairs: list[int] = []
-    start = 0
-    for index in range(1, len(segments) + 1):
-        level = segments[index - 1]["level"]
-        if index < len(segments) and not fixed & {index - 1, index}:
-            pairs.append(index - 1)
-            if segments[index]["level"] == level:
-                continue
-        runs.append((level, start, index))
-        start = index
-    for _, first, stop in sorted(runs):
-        older = min(stop, len(segments) - 1)
-        if older - first >= 2:
-            return first, older
-    # No two neighbours of one level beside the newest segment: the two oldest join.
-    return (pairs[0], pairs[0] + 2) if pairs else None

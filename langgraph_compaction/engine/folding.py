@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from langgraph_compaction.changes import advanced, last_covered
+from langgraph_compaction.digest.chain import chain_budget, rolled
 from langgraph_compaction.digest.dividing import LEAST_PART, pack, without_small
 from langgraph_compaction.digest.facts.completing import Facts, facts_of
 from langgraph_compaction.digest.redaction import redacted_messages
 from langgraph_compaction.digest.rendering import message_text
-from langgraph_compaction.digest.segments import chain_budget, rolled, seal
+from langgraph_compaction.digest.segments import seal
 from langgraph_compaction.digest.source import Source, render_group, render_segments
 from langgraph_compaction.engine.effects import Effect
 from langgraph_compaction.engine.fallback import extracts

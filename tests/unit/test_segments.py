@@ -7,61 +7,21 @@ level: a logarithmic number of times.
 
 import copy
 from collections.abc import Callable
-from itertools import pairwise
-from math import log2
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from langgraph_compaction.digest.facts.layout import Parts, taken_apart
 from langgraph_compaction.digest.segments import (
-    CONDENSED_SHARE,
-    LARGEST_SHARE,
-    ROOM_SHARE,
-    condensed_cap,
     defused,
     joined,
-    neighbours,
     parts_of,
-    rolled,
-    seal,
 )
 from langgraph_compaction.record import (
-    LEAST_SEGMENT_TOKENS,
-    DigestSegment,
     checked_record,
-    tokens_of,
 )
-from langgraph_compaction.resolving import resolved
-from langgraph_compaction.settings import CompactionSettings
 from langgraph_compaction.view.digest import FOOTER, HEADER
 from tests.support.disguises import DISGUISES
-
-
-def sealed(text: str, first: int, last: int, **more: Any) -> DigestSegment:
-    return seal(
-        text,
-        first_index=first,
-        last_index=last,
-        last_id=f"m{last}",
-        step=7,
-        source_tokens=500,
-        model="small",
-        count=len,
-        **more,
-    )
-
-
-def chain(*sizes: tuple[int, int]) -> list[DigestSegment]:
-    """Segments of (level, tokens)."""
-    made = []
-    for number, (level, tokens) in enumerate(sizes):
-        segment = sealed("x", number, number)
-        made.append(DigestSegment(**{**segment, "level": level, "tokens": tokens}))
-    return made
-
+from tests.support.segments import sealed
 
 # ---- sealing
 
@@ -147,14 +107,6 @@ def test_a_rolling_segment_covers_what_it_replaces() -> None:
     assert (one["absorbed_ids"], one["absorbed_indexes"]) == (["m1", "m2"], [1, 2])
 
 
-def test_what_a_person_wrote_is_not_rolled_up() -> None:
-    segments = chain(*[(0, 40)] * 4)
-    assert rolled(segments) == segments
-    segments[1] = {**segments[1], "model": "edited"}
-    assert rolled(segments) == segments[2:]
-    assert rolled([]) == []
-
-
 def test_absorbed_messages_are_written_down() -> None:
     found = sealed("Text.", 3, 4, absorbed=[("m1", 1), ("@2", 2)])
     assert (found["absorbed_ids"], found["absorbed_indexes"]) == (["m1", "@2"], [1, 2])
@@ -183,110 +135,4 @@ def test_joined_segments_cover_what_they_covered() -> None:
     assert "absorbed_ids" not in joined(old[2:], "x", model="m", count=len)
 
 
-def test_what_a_person_wrote_is_never_condensed() -> None:
-    segments = chain(*[(0, 40)] * 5)
-    for number in range(5):
-        edited = [*segments]
-        edited[number] = {**edited[number], "model": "edited"}
-        found = neighbours(edited, 100, 100)
-        assert found is not None
-        assert number not in range(found.start, found.stop)
-    assert neighbours([{**one, "model": "edited"} for one in segments], 100, 100) is None
-
-
 # ---- choosing
-
-
-@pytest.mark.parametrize(
-    ("segments", "budget", "chosen"),
-    [
-        ([], 0, None),
-        ([(0, 900)], 100, None),
-        ([(0, 50), (0, 50)], 100, None),
-        ([(0, 60), (0, 50)], 100, (0, 2)),
-        # The newest one stays as it is while two others are there.
-        ([(0, 40), (0, 40), (0, 40)], 100, (0, 2)),
-        # The lowest level first, and of it the oldest.
-        ([(1, 40), (0, 40), (0, 40), (0, 40)], 100, (1, 3)),
-        ([(2, 40), (1, 40), (1, 40), (0, 40)], 100, (1, 3)),
-        ([(1, 40), (1, 40), (0, 40), (0, 40)], 100, (0, 2)),
-        # As many as one segment can hold at half their size.
-        ([(0, 20)] * 8, 100, (0, 4)),
-        ([(1, 60), *[(0, 20)] * 4], 110, (1, 4)),
-        # No two of a level beside the newest: the two oldest.
-        ([(2, 60), (1, 60), (0, 60)], 100, (0, 2)),
-        ([(3, 60), (0, 60)], 100, (0, 2)),
-    ],
-)
-def test_the_oldest_of_the_lowest_level_are_condensed(
-    segments: list[tuple[int, int]], budget: int, chosen: tuple[int, int] | None
-) -> None:
-    found = neighbours(chain(*segments), budget, budget)
-    assert (None if found is None else (found.start, found.stop)) == chosen
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 3), st.integers(1, 500)), max_size=15), st.integers(1, 3_000)
-)
-def test_a_choice_is_two_neighbours_at_least(sizes: list[tuple[int, int]], budget: int) -> None:
-    segments = chain(*sizes)
-    found = neighbours(segments, budget, budget)
-    total = sum(tokens for _, tokens in sizes)
-    assert (found is None) == (total <= budget or len(segments) < 2)
-    if found is not None:
-        assert 0 <= found.start < found.stop - 1 < len(segments)
-        if len(segments) > 2:
-            assert found.stop < len(segments)
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 40), st.integers(1, 500)), min_size=2, max_size=9),
-    st.integers(200, 20_000),
-)
-def test_a_condensed_text_has_half_the_room_of_its_sources_at_most(
-    sizes: list[tuple[int, int]], budget: int
-) -> None:
-    total = sum(tokens for _, tokens in sizes)
-    cap = condensed_cap(chain(*sizes), budget)
-    assert 1 <= cap <= max(1, int(total * CONDENSED_SHARE))
-    assert cap <= max(LEAST_SEGMENT_TOKENS, int(budget * LARGEST_SHARE))
-    higher = chain(*((level + 1, tokens) for level, tokens in sizes))
-    assert condensed_cap(higher, budget) <= cap
-
-
-@pytest.mark.parametrize("budget", [2_400, 4_000, 16_000])
-@pytest.mark.parametrize("source", [1_000, 5_000, 100_000])
-def test_over_a_long_thread_a_text_is_condensed_a_logarithmic_number_of_times(
-    budget: int, source: int
-) -> None:
-    folds, calls = 500, 0
-    rules = resolved(CompactionSettings(trigger=None, max_digest_tokens=budget))
-    segments: list[DigestSegment] = []
-    for number in range(folds):
-        size = rules.segment_cap(source, tokens_of(segments))
-        segments += [DigestSegment(**{**sealed("x", number, number), "tokens": size})]
-        goal = budget
-        while (chosen := neighbours(segments, budget, goal)) is not None:
-            goal = int(budget * ROOM_SHARE)
-            old = segments[chosen]
-            one = joined(old, "x", model="m", count=len)
-            one["tokens"] = condensed_cap(old, budget)
-            segments[chosen] = [one]
-            calls += 1
-        assert tokens_of(segments) <= budget
-    # The chain covers the whole thread without a gap.
-    assert (segments[0]["first_index"], segments[-1]["last_index"]) == (0, folds - 1)
-    for before, after in pairwise(segments):
-        assert after["first_index"] == before["last_index"] + 1
-    # A level is added by each condensing.
-    assert max(segment["level"] for segment in segments) <= log2(folds)
-    assert calls <= folds
-
-
-def test_a_new_segment_follows_its_source_and_what_is_left_of_the_budget() -> None:
-    rules = resolved(CompactionSettings(trigger=None, max_digest_tokens=8_000))
-    assert rules.segment_cap(5_000) == 1_000  # a fifth of its source
-    assert rules.segment_cap(100_000) == 2_400  # three tenths of the budget
-    assert rules.segment_cap(100_000, 4_000) == 1_200  # three tenths of what is left ...
-    assert rules.segment_cap(100_000, 7_900) == 1_000  # ... and an eighth of it all at least
-    assert rules.segment_cap(60) == 59  # below its source

@@ -46,16 +46,7 @@ class Listing:
         standing = parts.text()
         ranked = self.mentioned.ranked()
         overtaken = self._overtaken(standing)
-        # Before this segment stands an older value of what was said: without the newest it would
-        # be the last.
-        overtaken += [
-            entry
-            for entry in self.mentioned.newest()
-            if entry.weight
-            and self.mentioned.changed(entry)
-            and entry not in overtaken
-            and _place_of_value(entry.mention, _rows(standing)) < 0
-        ]
+        overtaken += self._missing(standing, {entry.mention for entry in overtaken})
         since = {self._shown(entry) for entry in self._overtaken(parts.newest)}
         older = self.mentioned.series.all_passed()
         lost = [
@@ -151,6 +142,21 @@ class Listing:
                     found.append(entry)
         return found
 
+    def _missing(self, standing: str, but: Collection[Mention]) -> list[Entry]:
+        """The newest values of what was said that the text lacks, and an earlier segment has older.
+
+        Without the newest, that older one would be the last in the digest.
+        """
+        rows = _rows(standing)
+        return [
+            entry
+            for entry in self.mentioned.newest()
+            if entry.weight
+            and self.mentioned.changed(entry)
+            and entry.mention not in but
+            and _place_of_value(entry.mention, rows) < 0
+        ]
+
     def _passed(self, newest: Entry) -> list[Mention]:
         """The values that the same thing had before."""
         names = self.mentioned.series.values(newest.mention.subject)[:-1]
@@ -166,9 +172,11 @@ class Listing:
         names = {older.name for older in passed}
 
         def fine(row: str) -> bool:
-            if all(_place(older, row) < 0 for older in passed) or cues.STRICT(Sentence.of(row)):
+            told = {one.name for one in mentions(row, said=True)}
+            if not told or not told <= names:
                 return True
-            return not {one.name for one in mentions(row, said=True)} <= names
+            old = (older for older in passed if older.name in told)
+            return all(_place(older, row) < 0 for older in old) or cues.STRICT(Sentence.of(row))
 
         rows = parts.body.splitlines()
         kept = list(filter(fine, rows))
