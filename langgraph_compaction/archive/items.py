@@ -14,6 +14,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, ToolMessage, messages_from_dict
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+from langgraph_compaction.archive.jsonable import jsonable
 from langgraph_compaction.archive.texts import plain_text
 from langgraph_compaction.digest.rendering import clamped
 from langgraph_compaction.errors import CompactionError
@@ -25,7 +26,6 @@ ITEM_VERSION = 1
 TEXT_CHARS = 20_000
 """Characters of a message's plain text that its item holds for a search, head and tail."""
 
-_SCALARS = str | int | float | None
 _SERIALIZER = JsonPlusSerializer()
 _NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -141,8 +141,9 @@ def _body(message: BaseMessage) -> dict[str, Any]:
     JSON as a text, since a store may change what it is given as an object: PostgreSQL refuses NUL,
     sorts keys and rewrites numbers; others lose NaN or fail at large integers.
     """
-    data = message.model_dump(warnings=False)
-    with suppress(TypeError, ValueError, RecursionError):
+    data: Mapping[str, Any] = dict(message)  # as the fields are
+    with suppress(Exception):  # a value may contain itself, or have a serializer that fails
+        data = message.model_dump(warnings=False)
         body = {"message": _dumped({"type": message.type, "data": data})}
         back = _restored(body)
         if type(back) is type(message) and back == message:
@@ -152,7 +153,7 @@ def _body(message: BaseMessage) -> dict[str, Any]:
         serialised = {"serialised": [kind, base64.b64encode(packed).decode("ascii")]}
         if type(_restored(serialised)) is type(message):
             return serialised
-    return {"message": _dumped({"type": message.type, "data": _plain(data)})}
+    return {"message": _dumped({"type": message.type, "data": jsonable(data)})}
 
 
 def _dumped(data: Any) -> str:
@@ -166,12 +167,3 @@ def _restored(body: Mapping[str, Any]) -> Any:
         return messages_from_dict([json.loads(body["message"])])[0]
     kind, packed = body["serialised"]
     return _SERIALIZER.loads_typed((kind, base64.b64decode(packed)))
-
-
-def _plain(value: Any) -> Any:
-    """``value`` as JSON holds it; what it cannot hold, by the name of its type."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(held) for key, held in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(held) for held in value]
-    return value if isinstance(value, _SCALARS) else f"[{type(value).__name__}]"

@@ -398,6 +398,36 @@ def test_a_hook_that_fails_on_an_original_prunes_nothing(on_error: str) -> None:
     assert "only in metadata" not in str(failed)
 
 
+# ---- what nothing can hold
+
+
+def nested(levels: int) -> Any:
+    value: Any = "end"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("redact", [None, hiding])
+@pytest.mark.parametrize("odd", ["contains itself", "is very deep"])
+def test_an_artifact_that_nothing_can_hold_is_no_obstacle(redact: Any, odd: str) -> None:
+    artifact: dict[str, Any] = {"rows": [1, 2], "odd": nested(3_000)}
+    if odd == "contains itself":
+        artifact["odd"] = [artifact]
+    result = ToolMessage("ok", tool_call_id="c", id="r", artifact=artifact)
+    call = AIMessage("", id="a", tool_calls=[{"name": "f", "args": {}, "id": "c"}])
+    messages = [HumanMessage("Go.", id="task"), call, result, *chat(12)]
+    store, events = InMemoryStore(), list[Any]()
+    node = folding.node(history="prune", archive=store, redact=redact, hook=events.append)
+    state = applied(state_of(messages), node.invoke(state_of(messages), THREAD))
+    assert not [event for event in events if event["type"] == "compaction.failed"]
+    assert "r" not in {message.id for message in state["messages"]}
+    found = next(one for one in originals(store, state["compaction"]) if one.id == "r").message()
+    assert isinstance(found, ToolMessage)
+    assert (found.text, found.artifact["rows"]) == ("ok", [1, 2])
+    assert "[dict]" in str(found.artifact) or "[list]" in str(found.artifact)
+
+
 # ---- changes by hand
 
 

@@ -3,6 +3,8 @@
 import itertools
 import json
 import math
+import re
+from collections import UserDict
 from datetime import date
 from typing import Any
 
@@ -22,9 +24,12 @@ from langchain_core.messages import (
     ToolMessage,
 )
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from pydantic import BaseModel, field_serializer
 
 from langgraph_compaction.archive import items
 from langgraph_compaction.archive.items import TEXT_CHARS, Archived, item_of
+from langgraph_compaction.archive.jsonable import jsonable
+from langgraph_compaction.archive.redacting import redacted_originals
 from langgraph_compaction.archive.texts import CALL, full_text
 from langgraph_compaction.errors import CompactionError
 from tests.support.histories import histories
@@ -148,6 +153,83 @@ def test_what_nothing_can_hold_costs_only_itself(artifact: Any) -> None:
     assert "[Unknown]" in str(back.artifact)
     if isinstance(artifact, dict) and "n" in artifact:
         assert back.artifact == {"rows": "[Unknown]", "n": 1}
+
+
+def containing_itself() -> dict[str, Any]:
+    value: dict[str, Any] = {"name": "ring", "n": 1}
+    value["self"] = [value]
+    return value
+
+
+def deep(kind: Any = list) -> Any:
+    value: Any = "the end"
+    for _ in range(3_000):
+        value = [value] if kind is list else {"in": value}
+    return value
+
+
+class Refusing(BaseModel):
+    """A value that cannot be dumped."""
+
+    secret: str = "s"
+
+    @field_serializer("secret")
+    def refuse(self, value: str) -> str:
+        raise RuntimeError(value)
+
+
+class Closed(UserDict[str, Any]):
+    """A mapping that cannot be read any more."""
+
+    def __iter__(self) -> Any:
+        raise ValueError("closed")
+
+
+HARD: dict[str, Any] = {
+    "itself": containing_itself(),
+    "lists": deep(),
+    "mappings": deep(dict),
+    "a model": Refusing(),
+    "a closed mapping": Closed(),
+    "a long number": 10**5_000,
+}
+
+
+@pytest.mark.parametrize("hook", [None, str.upper], ids=["plain", "redacted"])
+@pytest.mark.parametrize("name", HARD)
+def test_an_artifact_that_nothing_can_hold_costs_only_itself(name: str, hook: Any) -> None:
+    message = ToolMessage(
+        "the text", tool_call_id="c", id="t", artifact={"rows": [1, "a"], "odd": HARD[name]}
+    )
+    back = stored(redacted_originals([message], hook)[0]).message()
+    assert isinstance(back, ToolMessage)
+    assert (back.text.lower(), back.id, back.tool_call_id) == ("the text", "t", "c")
+    artifact = {str(key).lower(): held for key, held in back.artifact.items()}
+    assert artifact["rows"] in ([1, "a"], [1, "A"])
+    assert re.search(r"\[[A-Za-z]+\]", str(artifact["odd"]))
+    if name == "itself":
+        assert "ring" in str(artifact["odd"]).lower()
+
+
+@pytest.mark.parametrize("arguments", [containing_itself(), {"x": deep()}])
+@pytest.mark.parametrize("hook", [None, str.upper], ids=["plain", "redacted"])
+def test_a_call_that_nothing_can_hold_costs_only_itself(arguments: Any, hook: Any) -> None:
+    call = {"name": "f", "args": arguments, "id": "c"}
+    message = AIMessage("the text", id="a").model_copy(update={"tool_calls": [call]})
+    back = stored(redacted_originals([message], hook)[0]).message()
+    assert isinstance(back, AIMessage)
+    assert (back.text.lower(), back.tool_calls[0]["id"]) == ("the text", "c")
+
+
+def test_keys_that_become_alike_lose_no_value() -> None:
+    assert jsonable({1: "a", "1": "b"}) == {"1": "a", "1 (2)": "b"}
+    assert list(jsonable({"k1": "a", "k2": "b"}, lambda _: "x").values()) == ["x", "x"]
+
+
+def test_only_text_passes_as_data() -> None:
+    given = {"data": {"env": "key"}, "base64": "key", "url": "data:key"}
+    hidden = jsonable(given, lambda text: text.replace("key", "[hidden]"))
+    assert hidden == {"data": {"env": "[hidden]"}, "base64": "key", "url": "data:key"}
 
 
 def test_the_text_has_markers_for_media_and_no_reasoning_and_no_data() -> None:

@@ -165,6 +165,19 @@ def test_arguments_that_contain_themselves_or_are_nested_without_end_are_redacte
         assert "[key]" in shown
 
 
+def test_blocks_that_contain_themselves_or_are_nested_without_end_are_redacted() -> None:
+    cyclic: dict[str, Any] = {"type": "custom", "text": SECRET}
+    cyclic["self"] = [cyclic]
+    deep: Any = SECRET
+    for _ in range(40 * DEEPEST):
+        deep = [deep]
+    for block in (cyclic, {"type": "custom", "text": "x", "deep": deep}):
+        message = AIMessage("").model_copy(update={"content": [block]})
+        shown = str(redacted_message(message, hide).content)
+        assert SECRET not in shown
+        assert "[key]" in shown
+
+
 def test_ids_names_of_tools_data_and_metadata_stay_as_they_are() -> None:
     image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{SECRET}"}}
     use = {"type": "server_tool_use", "id": SECRET, "name": SECRET, "input": {}}
