@@ -1,7 +1,7 @@
 """What clearing old tool results costs or spares, and whether recall finds what went out of sight.
 
     python -m tests.benchmarks.clearing --transcripts FOLDER           # everything
-    python -m tests.benchmarks.clearing --transcripts FOLDER --quick   # below a minute
+    python -m tests.benchmarks.clearing --transcripts FOLDER --quick   # a minute or two
     python -m tests.benchmarks.clearing --transcripts FOLDER --set clear_keep=1
     python -m tests.benchmarks.clearing --transcripts FOLDER --only-costs --set target_share=0.3
 
@@ -43,7 +43,7 @@ def arguments() -> argparse.Namespace:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of the node with clear=True; target_share: its target over the trigger",
+        help="a setting of the node that clears; target_share: its target over the trigger",
     )
     options = parser.parse_args()
     options.settings = dict(_setting(given) for given in options.set)
@@ -87,7 +87,7 @@ def _pair(transcript: Transcript, window: int, options: argparse.Namespace) -> P
     def thread(**settings: Any) -> Thread:
         return replay(transcript, window, look_up=not options.only_costs, **settings)
 
-    return Pair(on=thread(clear=True, **options.settings), off=thread(clear=False))
+    return Pair(on=thread(**{"clear": True, **options.settings}), off=thread(clear=False))
 
 
 if __name__ == "__main__":

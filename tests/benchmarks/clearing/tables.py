@@ -18,9 +18,10 @@ class Pair(NamedTuple):
     off: Thread
 
     @property
-    def cleared(self) -> bool:
-        """Whether anything was cleared at all."""
-        return self.on.done["cleared"] > 0
+    def differs(self) -> bool:
+        """Whether it makes any difference to the costs."""
+        on, off = self.on.bill, self.off.bill
+        return (on.agent, on.summariser) != (off.agent, off.summariser)
 
 
 Pairs = Mapping[int, Sequence[Pair]]
@@ -28,7 +29,7 @@ Pairs = Mapping[int, Sequence[Pair]]
 
 
 def costs(pairs: Pairs) -> str:
-    """Totals over the transcripts in which something was cleared."""
+    """Totals over the transcripts in which clearing makes a difference."""
     header = (
         "window|clearing|transcripts|clearings|folds|summary calls|tokens of the views|from the "
         "cache, %|agent's input, price|summariser, tokens in|out|price|together"
@@ -41,7 +42,7 @@ def _modes(pairs: Pairs) -> list[tuple[int, bool]]:
 
 
 def _costs(window: int, on: bool, pairs: Pairs) -> list[str]:
-    chosen = [pair.on if on else pair.off for pair in pairs[window] if pair.cleared]
+    chosen = [pair.on if on else pair.off for pair in pairs[window] if pair.differs]
     bills = [thread.bill for thread in chosen]
     shown, cached = sum(bill.shown for bill in bills), sum(bill.cached for bill in bills)
     agent, summariser = sum(bill.agent for bill in bills), sum(bill.summariser for bill in bills)
@@ -71,7 +72,7 @@ def ratios(pairs: Pairs) -> str:
     }
     rows = []
     for window, all_pairs in pairs.items():
-        chosen = [pair for pair in all_pairs if pair.cleared]
+        chosen = [pair for pair in all_pairs if pair.differs]
         cells = [_ratio(chosen, of) for of in kinds.values()]
         rows.append([f"{window:,}", *cells])
     header = [f"{kind}: total (least / median / greatest)" for kind in kinds]
