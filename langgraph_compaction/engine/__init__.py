@@ -27,7 +27,7 @@ from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.engine.writing import Writer
 from langgraph_compaction.errors import CascadeExhaustedError, RedactionError
 from langgraph_compaction.plan.cooling import failed_again, failures_in_a_row
-from langgraph_compaction.plan.decision import Decision, decide
+from langgraph_compaction.plan.decision import Decision, decide, decide_unfolded
 from langgraph_compaction.record import CompactionRecord
 
 MOST_PASSES = 3
@@ -70,7 +70,7 @@ def compaction_steps(visit: Visit) -> Steps:
         yield Emit({"type": "compaction.skipped", **facts})
         if decision.need != "hard":
             return _carried_out(decision, visit.record)
-        decision = replace(decision, action="clip", span=None)
+        decision = decide_unfolded(visit)
     return (yield from _carry_out(replace(visit, policy=decision.policy), decision, facts))
 
 
@@ -156,7 +156,7 @@ def _pass(
         if failed or stays:
             yield Emit(_failure(visit, record, writer.tally, {**facts, "reason": reason}))
     if visit.policy.clauses:
-        if decision.need == "hard" and decision.action != "clear":
+        if decision.need == "hard" and decision.span is not None:
             record = yield from cleared_to_fit(visit, record, facts)
         record = yield from fitted(visit, record, facts)
     return Outcome(record, failed)

@@ -9,7 +9,7 @@ from langgraph_compaction.changes import cleared
 from langgraph_compaction.engine.effects import Effect, Emit
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.plan.clearing import ClearingPlan
-from langgraph_compaction.plan.decision import clearing_of
+from langgraph_compaction.plan.decision import clearing_to_fit
 from langgraph_compaction.record import CompactionRecord, Render
 
 
@@ -36,11 +36,8 @@ def clear(
 def cleared_to_fit(
     visit: Visit, record: CompactionRecord, facts: dict[str, Any]
 ) -> Generator[Effect, object, CompactionRecord]:
-    """The record with all cleared that may be, if its view exceeds the hard limit otherwise."""
-    hard = visit.policy.hard
-    if hard is None or visit.size(visit.layout(record)) <= hard:
-        return record
-    plan = clearing_of(visit, record)
+    """The record after a fold, with what is cleared if that left the view too large."""
+    plan = clearing_to_fit(visit, record)
     if plan is None:
         return record
     return (yield from clear(visit, record, plan, facts))

@@ -72,7 +72,7 @@ class Decision:
             segment of full length.
         span: the messages to fold, with action "fold".
         clearing: what to clear, with action "clear"; with "fold" at the hard limit, what to clear
-            if no digest can be had.
+            if no digest can be had and that frees enough to pay for itself.
         layout: the parts of the view that was measured.
         policy: the numbers that were decided by: the thread's, with what was found out here.
         calibration: the provider's report that corrected the count, None where there was none.
@@ -219,6 +219,14 @@ class _Look:
         if span is not None and span.tokens >= max(LEAST_SPAN, self._cost(span)):
             reason = "The view exceeds the hard limit."
             return replace(self.decision("hard", "fold", reason, span), clearing=cleared)
+        return self.unfolded()
+
+    def unfolded(self) -> Decision:
+        """The hard limit is exceeded and nothing is folded: clear what there is, or clip.
+
+        However little it frees: the clips that it spares would break the cached prefix as well.
+        """
+        cleared = self.cleared()
         if cleared is not None:
             reason = "The view exceeds the hard limit and no message may be folded."
             return self.decision("hard", "clear", reason, cleared)
@@ -308,9 +316,23 @@ class _Look:
         return choose_span(self.messages, self.layout, policy, self.counter.messages, fixed=fixed)
 
 
-def clearing_of(thread: Thread, record: CompactionRecord) -> ClearingPlan | None:
-    """The clearing that there is for a thread under another record than its own."""
-    return _look(thread, record).cleared()
+def decide_unfolded(thread: Thread) -> Decision:
+    """What a visit does at the hard limit where the fold that was decided on may not be made."""
+    return _look(thread).unfolded()
+
+
+def clearing_to_fit(thread: Thread, record: CompactionRecord) -> ClearingPlan | None:
+    """What to clear after a fold, made or not, that left the view above the hard limit.
+
+    None where it is within the limit, or nothing can be cleared. As where nothing may be folded,
+    the minimum share does not count.
+
+    Args:
+        thread: what the visit found.
+        record: what the fold came to.
+    """
+    look, hard = _look(thread, record), thread.policy.hard
+    return look.cleared() if hard is not None and look.usage.tokens > hard else None
 
 
 def steps_since_fold(messages: Sequence[BaseMessage], layout: Layout) -> int:

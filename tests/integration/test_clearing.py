@@ -295,6 +295,43 @@ def test_clips_after_a_clearing_are_told() -> None:
     assert events[1]["tokens_after"] == compact.measure(state).tokens
 
 
+@pytest.mark.parametrize("count", [1, 2, 4])  # one frees less than clear_min_share
+def test_at_the_hard_limit_a_visit_does_what_explain_says(count: int) -> None:
+    events = list[dict[str, Any]]()
+    limits: dict[str, Any] = {"context_window": 9_000, "trigger": ("tokens", 7_900)}
+    compact = node(hook=events.append, clear_keep=0, **limits)
+    pairs = [read(n) for n in range(count)]
+    calls = [call for pair in pairs for call in pair[0].tool_calls]  # type: ignore[attr-defined]
+    group = [AIMessage("", id="a", tool_calls=calls), *[pair[1] for pair in pairs]]
+    state = state_of([HumanMessage("word " * 9_000, id="h"), *group])
+    told = compact.explain(state)
+    assert (told.need, told.action, told.span) == ("hard", "clear", None)
+    state = {**state, "compaction": compact.invoke(state)["compaction"]}
+    assert events[0]["type"] == "compaction.cleared"
+    assert (events[0]["first_index"], events[0]["last_index"]) == told.cleared
+    assert events[0]["reason"] == told.reason
+    assert events[0]["tokens_after"] == told.tokens_after
+    assert len(cleared(compact.view(state))) == count
+    assert compact.measure(state).tokens <= 8_100
+
+
+def test_a_veto_at_the_hard_limit_clears_before_it_clips() -> None:
+    events = list[dict[str, Any]]()
+
+    def veto(event: dict[str, Any]) -> bool:
+        events.append(event)
+        return False
+
+    compact = node(hook=veto, context_window=9_000, trigger=("tokens", 7_900), clear_min_share=0.99)
+    state = state_of(history())
+    assert compact.explain(state).action == "fold"
+    state = {**state, "compaction": compact.invoke(state)["compaction"]}
+    assert [event["type"].partition(".")[2] for event in events] == [
+        "started", "skipped", "cleared"
+    ]  # fmt: skip
+    assert compact.measure(state).tokens <= 8_100
+
+
 def test_a_request_folds() -> None:
     compact = node()
     asked = {"messages": history(4), "compaction": {}, **request_compaction()}
