@@ -5,7 +5,7 @@
 See the README for a first agent, and `CompactionNode` for the parameters.
 """
 
-from langgraph_compaction.corrections import edit_digest, forget, restore
+from langgraph_compaction.corrections import edit_digest, restore
 from langgraph_compaction.digest.extractive import ExtractiveSummarizer
 from langgraph_compaction.errors import (
     BudgetError,
@@ -17,6 +17,7 @@ from langgraph_compaction.errors import (
     RecordVersionError,
 )
 from langgraph_compaction.files import load_settings
+from langgraph_compaction.forgetting import forget
 from langgraph_compaction.looking import Explanation, Measurement, TriggerCheck
 from langgraph_compaction.node import CompactionNode
 from langgraph_compaction.ondemand import (

@@ -1,6 +1,6 @@
 """Every way a visit changes a record. Each returns a new record; none is changed in place.
 
-What people change stands in `corrections`.
+What people change stands in `corrections` and `forgetting`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What people do to a digest: correct it, take it back, have it forgotten.
+"""What people do to a digest: correct it, take it back. Each is a state update.
 
-Each is a state update.
+Having it forgotten stands in `forgetting`.
 """
 
 from __future__ import annotations
@@ -8,11 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.messages import BaseMessage, RemoveMessage
-from langchain_core.runnables import RunnableConfig
-from langgraph.store.base import BaseStore
+from langchain_core.messages import BaseMessage
 
-from langgraph_compaction.archive import Archive, Steps, archive_of, perform
 from langgraph_compaction.changes import changed_now, revised
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.record import (
@@ -23,13 +20,9 @@ from langgraph_compaction.record import (
 )
 from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, read_state
 from langgraph_compaction.view.anchors import Anchor, fingerprint, locate
-from langgraph_compaction.view.marks import is_marked
-
-UNSAID = "unsaid"
-"""In place of a store: nothing was said of one."""
 
 
-def _by_hand(record: CompactionRecord, messages: Sequence[BaseMessage]) -> CompactionRecord:
+def by_hand(record: CompactionRecord, messages: Sequence[BaseMessage]) -> CompactionRecord:
     """The record after a person's change: newer than any fold made before, and a fresh start.
 
     The summarisers are asked again, whatever failed before the change.
@@ -88,7 +81,7 @@ def edit_digest(
     }
     segments[number] = edited
     changed: CompactionRecord = {**record, "segments": segments}
-    return {compaction_key: _by_hand(changed, messages)}
+    return {compaction_key: by_hand(changed, messages)}
 
 
 def restore(
@@ -130,8 +123,8 @@ def restore(
         )
     anchor = locate(messages, record)
     if not left:
-        emptied = _emptied(record, messages, min(anchor.folded_after, len(messages)))
-        return {compaction_key: _by_hand(emptied, messages)}
+        empty = emptied(record, messages, min(anchor.folded_after, len(messages)))
+        return {compaction_key: by_hand(empty, messages)}
     new_end = left[-1]
     boundary = _end_of(new_end, messages, anchor)
     names = {name for gone in dropped for name in gone.get("absorbed_ids", ())}
@@ -154,7 +147,7 @@ def restore(
     changed.pop("fingerprint", None)
     if boundary > 0 and messages[boundary - 1].id is None:
         changed["fingerprint"] = fingerprint(messages, boundary)
-    return {compaction_key: _by_hand(changed, messages)}
+    return {compaction_key: by_hand(changed, messages)}
 
 
 def _end_of(segment: DigestSegment, messages: Sequence[BaseMessage], anchor: Anchor) -> int:
@@ -169,7 +162,7 @@ def _end_of(segment: DigestSegment, messages: Sequence[BaseMessage], anchor: Anc
     return min(len(messages), max(0, anchor.index_of(segment["last_index"]) + 1))
 
 
-def _emptied(
+def emptied(
     record: CompactionRecord, messages: Sequence[BaseMessage], made_before: int
 ) -> CompactionRecord:
     """A record that covers nothing but still outranks what came before it.
@@ -177,105 +170,17 @@ def _emptied(
     ``made_before`` messages were made under an earlier view: what they say to their provider
     about it must stay out of the view, see `view.provider`.
     """
-    emptied: CompactionRecord = {
+    empty: CompactionRecord = {
         "epoch": record.get("epoch", 0),
         "revision": record.get("revision", 0),
         "length_at_fold": made_before,
         "steps_at_fold": record.get("steps_at_fold", 0),
     }
     if made_before:
-        emptied["id_at_fold"] = messages[made_before - 1].id
+        empty["id_at_fold"] = messages[made_before - 1].id
     if "request_id" in record:  # what was carried out is not asked for again
-        emptied["request_id"] = record["request_id"]
-    return emptied
-
-
-def forget(
-    state: Any,
-    *,
-    store: BaseStore | str | None = UNSAID,
-    config: RunnableConfig | None = None,
-    messages_key: str = MESSAGES_KEY,
-    compaction_key: str = COMPACTION_KEY,
-) -> dict[str, Any]:
-    """A state update that drops the digest and the messages it covers, for good.
-
-    The kept messages (task, pins), whatever is marked as pinned, and the recent messages stay.
-    Covered messages still in the state are removed by id; earlier checkpoints of the thread are
-    the checkpointer's and stay as they are. Nothing of the digest comes back through a fold that
-    was computed before.
-
-    Given a store, it deletes the archive of this graph and thread there at once, with the originals
-    of all branches, before the update is written; if that fails, call it again. An asynchronous
-    store has to be called from another thread than its loop's:
-    ``await asyncio.to_thread(forget, state, store=store, config=config)``.
-
-    Args:
-        state: the values of the graph's state.
-        store: where the originals were archived; None leaves them there. Has to be said where
-            some were.
-        config: names the thread, as ``get_state`` takes or returns it; needed with a store.
-        messages_key: name of the channel with the messages.
-        compaction_key: name of the channel with the record.
-
-    Raises:
-        ConfigurationError: covered messages have no ids and so cannot be removed; give the
-            messages channel the `add_messages` reducer, or remove them yourself. Or originals were
-            archived and ``store`` was not given, or a store without a config that names a thread.
-        Exception: what the store raises.
-        MissingChannelError: the state lacks a channel.
-        RecordError, RecordVersionError: the record cannot be read.
-    """
-    messages, record = read_state(state, messages_key=messages_key, compaction_key=compaction_key)
-    anchor = locate(messages, record)
-    kept = set(anchor.kept)
-    gone = {
-        index
-        for index in range(anchor.boundary)
-        if index not in kept and not is_marked(messages[index])
-    }
-    hidden = [messages[index] for index in sorted(gone)]
-    if any(message.id is None for message in hidden):
-        raise ConfigurationError(
-            "forget: covered messages of this state have no ids, so that they cannot be removed "
-            f"from {messages_key!r}. Give that channel the add_messages reducer, or remove the "
-            "messages yourself and write an empty record with a greater epoch."
-        )
-    _forget_archive(record, store, config)
-    left = [message for index, message in enumerate(messages) if index not in gone]
-    emptied = _emptied(record, left, len(left))
-    update: dict[str, Any] = {compaction_key: _by_hand(emptied, left)}
-    if hidden:
-        update[messages_key] = [RemoveMessage(id=str(message.id)) for message in hidden]
-    return update
-
-
-def _forget_archive(
-    record: CompactionRecord, store: BaseStore | str | None, config: RunnableConfig | None
-) -> None:
-    head = record.get("archived")
-    if store == UNSAID and head is not None:
-        raise ConfigurationError(
-            "forget: originals of this thread are in an archive. Pass store= (the store that the "
-            "graph runs with, or the node's archive) and config= (that of the thread) to delete "
-            "them, too, or store=None to leave them there."
-        )
-    if not isinstance(store, BaseStore):
-        return
-    if config is None:
-        raise ConfigurationError(
-            "forget: with store= it has to know the thread whose archive is to be deleted. Pass "
-            'config={"configurable": {"thread_id": "..."}} as well.'
-        )
-    archive = archive_of(store, config, in_node=False)
-    perform(store, _steps_of_deletion(archive, head))
-
-
-def _steps_of_deletion(archive: Archive, head: str | None) -> Steps[None]:
-    """Steps that delete an archive, and the one of the thread that holds ``head``."""
-    holder = archive if head is None else (yield from archive.steps_of_holding(head))
-    for one in {archive.namespace: archive, holder.namespace: holder}.values():
-        yield from one.steps_of_delete()
+        empty["request_id"] = record["request_id"]
+    return empty
 
 
 def _segment_number(segments: Sequence[DigestSegment], number: int) -> int:

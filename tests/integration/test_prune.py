@@ -454,6 +454,10 @@ def test_forgetting_asks_about_the_archive_and_deletes_it() -> None:
         forget(snapshot.values)
     with pytest.raises(ConfigurationError, match="config="):
         forget(snapshot.values, store=store)
+    not_stores: list[Any] = ["./store.db", "unsaid", {}, 0]
+    for wrong in not_stores:
+        with pytest.raises(ConfigurationError, match="is no store, so that no original was del"):
+            forget(snapshot.values, store=wrong, config=snapshot.config)
     assert "compaction" in forget(snapshot.values, store=None)
     assert archive.all()
     graph.update_state(THREAD, forget(snapshot.values, store=store, config=snapshot.config))

@@ -272,6 +272,12 @@ def test_messages_without_ids_cannot_be_forgotten_one_by_one() -> None:
         forget(state(12, 4, named=False))
 
 
+def test_a_store_that_is_none_is_refused_where_nothing_was_archived_too() -> None:
+    wrong: Any = "./store.db"
+    with pytest.raises(ConfigurationError, match=r"store='./store.db' is no store"):
+        forget(state(12, 4), store=wrong)
+
+
 # ---- in a graph
 
 
