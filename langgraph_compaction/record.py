@@ -123,13 +123,13 @@ class Clearing(TypedDict):
     to there repeats, or that a newer result of the same call replaces; -1: none are."""
     repeats_id: str | None
     """Id of that message."""
-    least_chars: int
+    min_chars: int
     """Characters of a result below which it is not cleared."""
     argument_chars: int
     """Characters of a call's arguments, as JSON, above which they are shortened; 0: never."""
-    protected: list[str]
+    protected_tools: list[str]
     """Names of tools whose results and arguments stay."""
-    kept_ids: list[str]
+    pinned_ids: list[str]
     """Keys of messages up to there that stay because a rule pins them, see `message_key`."""
 
 

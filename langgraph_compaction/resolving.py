@@ -152,9 +152,9 @@ def _clearing(settings: CompactionSettings) -> ClearingRule | None:
     return ClearingRule(
         keep=settings.clear_keep,
         min_share=settings.clear_min_share,
-        least_chars=settings.clear_min_chars,
+        min_chars=settings.clear_min_chars,
         argument_chars=settings.clear_argument_chars,
-        protected=tuple(settings.protected_tools),
+        protected_tools=tuple(settings.protected_tools),
     )
 
 

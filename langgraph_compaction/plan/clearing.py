@@ -79,10 +79,10 @@ def plan_clearing(
             last_id=messages[newest].id if newest >= anchor.boundary else None,
             repeats_index=anchor.position_of(repeats - 1),
             repeats_id=messages[repeats - 1].id,
-            least_chars=rule.least_chars,
+            min_chars=rule.min_chars,
             argument_chars=rule.argument_chars,
-            protected=list(rule.protected),
-            kept_ids=[message_key(messages[index], index) for index in sorted(pinned)],
+            protected_tools=list(rule.protected_tools),
+            pinned_ids=[message_key(messages[index], index) for index in sorted(pinned)],
         )
 
     def under(clearing: Clearing) -> Layout:

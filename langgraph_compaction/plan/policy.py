@@ -32,16 +32,16 @@ class ClearingRule:
     Attributes:
         keep: newest groups with calls whose results stay.
         min_share: tokens that a clearing has to free, as a share of the view.
-        least_chars: characters of a result below which it stays.
+        min_chars: characters of a result below which it stays.
         argument_chars: characters of a call's arguments above which they are shortened; 0: never.
-        protected: names of tools whose results and arguments stay.
+        protected_tools: names of tools whose results and arguments stay.
     """
 
     keep: int
     min_share: float
-    least_chars: int
+    min_chars: int
     argument_chars: int
-    protected: tuple[str, ...]
+    protected_tools: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,7 +104,7 @@ def _in_run(
             if index not in run.strays and (index <= last or reason):
                 name = message.name or str(names.get(message.tool_call_id) or "a tool")
                 how = reason or again(rule.recall, message.tool_call_id)
-                shown = _placeholder(message, name, how, rule.clearing["least_chars"])
+                shown = _placeholder(message, name, how, rule.clearing["min_chars"])
         elif isinstance(message, AIMessage) and index <= last and not run.unanswered:
             shown = shortened_calls(message, rule.clearing["argument_chars"])
         if shown is not None:
@@ -129,13 +129,15 @@ def _until(found: Iterator[Group], stop: int) -> Iterator[Group]:
 
 def _exempt(messages: Sequence[BaseMessage], group: Group, clearing: Clearing) -> bool:
     """Whether a group stays as it is: protected tools, and pins with their whole group."""
-    kept = clearing["kept_ids"]
+    pinned = clearing["pinned_ids"]
     members = messages[group.start : group.stop]
     if any(map(is_marked, members)):
         return True
-    if kept and any(message_key(messages[i], i) in kept for i in range(group.start, group.stop)):
+    if pinned and any(
+        message_key(messages[i], i) in pinned for i in range(group.start, group.stop)
+    ):
         return True
-    protected = clearing["protected"]
+    protected = clearing["protected_tools"]
     named = (str(call.get("name")) for message in members for call in calls_of(message))
     return bool(protected) and not set(protected).isdisjoint(named)
 
