@@ -343,7 +343,10 @@ def pieces(sentence: str, limit: int) -> Iterator[str]:
 def words(text: str) -> list[str]:
     """Its words in lower case; scripts without spaces give pairs of neighbouring characters."""
     if text.isascii():
-        return text.lower().translate(_TO_SPACES).split()
+        found = text.lower().translate(_TO_SPACES).split()
+        if "'" not in text:
+            return found
+        return [word for word in (one.strip("'") for one in found) if word]
     found = _WORD.findall(text.lower().replace("\u2019", "'"))
     if not _UNSPACED.search(text):
         return found

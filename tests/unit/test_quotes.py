@@ -16,6 +16,7 @@ from langgraph_compaction.digest.facts.quotes import (
     ranked,
     user_sentences,
 )
+from langgraph_compaction.digest.sentences import words
 
 
 def quoted(text: str) -> list[str]:
@@ -267,3 +268,9 @@ def test_no_sentence_of_a_long_message_is_torn() -> None:
     for before in range(0, 60, 7):
         text = f"{'Read this. ' * 1_820}{'x' * before}. {order} {'Read that. ' * 1_820}"
         assert order in quoted(text)
+
+
+def test_quotation_marks_are_no_part_of_a_word() -> None:
+    assert words("it's '+1200' in 'src/app.py', don't") == [
+        "it's", "1200", "in", "src", "app", "py", "don't",
+    ]  # fmt: skip
