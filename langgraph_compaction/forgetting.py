@@ -12,7 +12,7 @@ from langchain_core.messages import RemoveMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import BaseStore
 
-from langgraph_compaction.archive import Archive, Steps, archive_of, perform
+from langgraph_compaction.archive import archive_of, perform
 from langgraph_compaction.corrections import by_hand, emptied
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.record import CompactionRecord
@@ -110,11 +110,4 @@ def _forget_archive(
             'config={"configurable": {"thread_id": "..."}} as well.'
         )
     archive = archive_of(store, config, in_node=False)
-    perform(store, _steps_of_deletion(archive, head))
-
-
-def _steps_of_deletion(archive: Archive, head: str | None) -> Steps[None]:
-    """Steps that delete an archive, and the one of the thread that holds ``head``."""
-    holder = archive if head is None else (yield from archive.steps_of_holding(head))
-    for one in {archive.namespace: archive, holder.namespace: holder}.values():
-        yield from one.steps_of_delete()
+    perform(store, archive.steps_of_delete(head))

@@ -1,4 +1,4 @@
-"""Adding to the chain that a record names, wherever in the thread's archives it is."""
+"""Adding to the chain that a record names what it does not hold yet."""
 
 from __future__ import annotations
 
@@ -30,11 +30,8 @@ def steps_of_append(
     Returns:
         Key of the newest item; None where there is none.
     """
-    if previous is None:
-        return (yield from archive.steps_of_write(messages, None)) if messages else None
-    holder = yield from archive.steps_of_holding(previous)
-    if doubtful:
-        held = {one.id for one in (yield from holder.steps_of_branch(previous))}
+    if previous is not None and doubtful:
+        held = {one.id for one in (yield from archive.steps_of_branch(previous))}
         known = {name for name in doubtful if storable(name) in held}
         messages = [one for one in messages if one[1].id not in known]
-    return (yield from holder.steps_of_write(messages, previous)) if messages else previous
+    return (yield from archive.steps_of_write(messages, previous)) if messages else previous

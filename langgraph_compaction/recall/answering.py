@@ -146,9 +146,6 @@ def _archived(
         return [], "Older messages are in an archive that this run cannot reach: it has no store."
     try:
         found = yield from archive.steps_of_branch(head)
-        if not found:
-            holder = yield from archive.steps_of_holding(head)
-            found = yield from holder.steps_of_branch(head)
     except Exception as error:  # noqa: BLE001  # any store, any error; the run goes on
         _log.warning("The archive could not be read.", exc_info=True)
         return [], f"The archive of older messages could not be read ({type(error).__name__})."

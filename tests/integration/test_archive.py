@@ -24,7 +24,7 @@ from langgraph_compaction import CompactionState, ConfigurationError
 from langgraph_compaction.archive import Archive, aperform, archive_of, namespace_of, perform
 from langgraph_compaction.archive.chain import PAGE, WRITTEN_AT_ONCE
 from tests.support.archive_writer import open_at, talk
-from tests.support.stores import KINDS, called, opened
+from tests.support.stores import KINDS, called, done, opened
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,14 +57,12 @@ async def test_what_is_written_comes_back_in_order(
     ]
     async with opened(kind, tmp_path, database) as store:
         archive = Archive(store, namespace_of("../t.1"))
-        head = await called(kind, archive, "write", messages, None)
-        found = await called(kind, archive, "branch", head)
+        head = await done(kind, store, archive.steps_of_write(messages, None))
+        found = await done(kind, store, archive.steps_of_branch(head))
         assert [(one.position, one.message()) for one in found] == messages
         assert found[-1].key == head
-        assert [one.id for one in await called(kind, archive, "by_id", "a")] == ["a"]
-        assert [one.id for one in await called(kind, archive, "by_call", "c1", head)] == ["a", "t"]
-        assert await called(kind, archive, "by_id", "nobody", head) == []
-        assert await called(kind, archive, "branch", "0000000000-nothing") == []
+        assert [one.call_ids for one in found] == [(), ("c1",), ("c1",)]
+        assert await done(kind, store, archive.steps_of_branch("0000000000-nothing")) == []
 
 
 async def test_a_retry_writes_nothing_twice_and_nothing_is_overwritten(
@@ -72,30 +70,30 @@ async def test_a_retry_writes_nothing_twice_and_nothing_is_overwritten(
 ) -> None:
     async with opened(kind, tmp_path, database) as store:
         archive = Archive(store, namespace_of("t"))
-        first = await called(kind, archive, "write", talk(0, 5), None)
-        again = await called(kind, archive, "write", talk(0, 5), None)
+        first = await done(kind, store, archive.steps_of_write(talk(0, 5), None))
+        again = await done(kind, store, archive.steps_of_write(talk(0, 5), None))
         assert again == first
-        assert len(await called(kind, archive, "all")) == 5
+        assert len(await done(kind, store, archive.steps_of_all())) == 5
         # The same position and id with another text is another item.
-        other = await called(kind, archive, "write", [(4, HumanMessage("New.", id="m4"))], None)
+        other = await done(
+            kind, store, archive.steps_of_write([(4, HumanMessage("New.", id="m4"))], None)
+        )
         assert other != first
-        assert texts(await called(kind, archive, "branch", first))[-1] == "Message 4."
+        assert texts(await done(kind, store, archive.steps_of_branch(first)))[-1] == "Message 4."
 
 
 async def test_forks_share_what_they_share(kind: str, tmp_path: Path, database: Any) -> None:
     async with opened(kind, tmp_path, database) as store:
         archive = Archive(store, namespace_of("t"))
-        trunk = await called(kind, archive, "write", talk(0, 3), None)
-        left = await called(kind, archive, "write", talk(3, 5, " left"), trunk)
-        right = await called(kind, archive, "write", talk(3, 6, " right"), trunk)
-        assert len(await called(kind, archive, "all")) == 3 + 2 + 3
-        assert [one.id for one in await called(kind, archive, "branch", left)] == (
+        trunk = await done(kind, store, archive.steps_of_write(talk(0, 3), None))
+        left = await done(kind, store, archive.steps_of_write(talk(3, 5, " left"), trunk))
+        right = await done(kind, store, archive.steps_of_write(talk(3, 6, " right"), trunk))
+        assert len(await done(kind, store, archive.steps_of_all())) == 3 + 2 + 3
+        assert [one.id for one in await done(kind, store, archive.steps_of_branch(left))] == (
             ["m0", "m1", "m2", "m3 left", "m4 left"]
         )
-        assert len(await called(kind, archive, "branch", right)) == 6
-        assert len(await called(kind, archive, "branch", trunk)) == 3
-        assert await called(kind, archive, "by_id", "m3 left", right) == []
-        assert len(await called(kind, archive, "by_id", "m3 left")) == 1
+        assert len(await done(kind, store, archive.steps_of_branch(right))) == 6
+        assert len(await done(kind, store, archive.steps_of_branch(trunk))) == 3
 
 
 async def test_a_long_chain_comes_back_whole(kind: str, tmp_path: Path, database: Any) -> None:
@@ -103,20 +101,21 @@ async def test_a_long_chain_comes_back_whole(kind: str, tmp_path: Path, database
     size = PAGE * 2 + WRITTEN_AT_ONCE // 2
     async with opened(kind, tmp_path, database) as store:
         archive = Archive(store, namespace_of("t"))
-        head = await called(kind, archive, "write", talk(0, size), None)
-        found = await called(kind, archive, "branch", head)
+        head = await done(kind, store, archive.steps_of_write(talk(0, size), None))
+        found = await done(kind, store, archive.steps_of_branch(head))
         assert [one.position for one in found] == list(range(size))
-        await called(kind, archive, "delete")
-        assert await called(kind, archive, "all") == []
+        await done(kind, store, archive.steps_of_delete())
+        assert await done(kind, store, archive.steps_of_all()) == []
 
 
 async def test_a_missing_link_ends_the_walk(kind: str, tmp_path: Path, database: Any) -> None:
     async with opened(kind, tmp_path, database) as store:
         archive = Archive(store, namespace_of("t"))
-        middle = await called(kind, archive, "write", talk(0, 3), None)
-        head = await called(kind, archive, "write", talk(3, 5), middle)
+        middle = await done(kind, store, archive.steps_of_write(talk(0, 3), None))
+        head = await done(kind, store, archive.steps_of_write(talk(3, 5), middle))
         await called(kind, store, "delete", archive.namespace, middle)
-        assert [one.position for one in await called(kind, archive, "branch", head)] == [3, 4]
+        found = await done(kind, store, archive.steps_of_branch(head))
+        assert [one.position for one in found] == [3, 4]
 
 
 async def test_threads_and_graphs_do_not_see_each_other(
@@ -127,36 +126,38 @@ async def test_threads_and_graphs_do_not_see_each_other(
     spaces += [namespace_of("t", ns) for ns in ("sub:1|compact:2", "Sub:1|compact:2")]
     async with opened(kind, tmp_path, database) as store:
         for n, space in enumerate(spaces):
-            await called(kind, Archive(store, space), "write", talk(n, n + 1), None)
+            await done(kind, store, Archive(store, space).steps_of_write(talk(n, n + 1), None))
         await called(kind, store, "put", (*spaces[0], "below"), "k", {"mine": 1})
         for n, space in enumerate(spaces):
-            found = await called(kind, Archive(store, space), "all")
+            found = await done(kind, store, Archive(store, space).steps_of_all())
             assert [one.position for one in found] == [n]
-        await called(kind, Archive(store, spaces[0]), "delete")
-        assert await called(kind, Archive(store, spaces[0]), "all") == []
+        await done(kind, store, Archive(store, spaces[0]).steps_of_delete())
+        assert await done(kind, store, Archive(store, spaces[0]).steps_of_all()) == []
         assert await called(kind, store, "get", (*spaces[0], "below"), "k") is not None
         for space in spaces[1:]:
-            assert len(await called(kind, Archive(store, space), "all")) == 1
+            assert len(await done(kind, store, Archive(store, space).steps_of_all())) == 1
 
 
-async def test_the_archive_of_another_graph_of_the_thread_is_found_by_its_head(
+async def test_a_chain_is_found_continued_and_deleted_from_another_graph_of_the_thread(
     kind: str, tmp_path: Path, database: Any
 ) -> None:
     async with opened(kind, tmp_path, database) as store:
         inner = Archive(store, namespace_of("t", "sub:1|compact:2"))
-        head = await called(kind, inner, "write", talk(0, 3), None)
         outer, other = Archive(store, namespace_of("t")), Archive(store, namespace_of("t1"))
-
-        async def holding(archive: Archive, key: str) -> tuple[str, ...]:
-            steps = archive.steps_of_holding(key)
-            if kind.endswith("-async"):
-                return (await aperform(store, steps)).namespace
-            return perform(store, steps).namespace
-
-        assert await holding(outer, head) == inner.namespace
-        assert await holding(inner, head) == inner.namespace
-        assert await holding(outer, "unknown") == outer.namespace
-        assert await holding(other, head) == other.namespace
+        head = await done(kind, store, inner.steps_of_write(talk(0, 3), None))
+        later = await done(kind, store, outer.steps_of_write(talk(3, 5), head))
+        for archive in (inner, outer):
+            found = await done(kind, store, archive.steps_of_branch(later))
+            assert [one.position for one in found] == [0, 1, 2, 3, 4]
+            assert await done(kind, store, archive.steps_of_branch("unknown")) == []
+        assert await done(kind, store, outer.steps_of_all()) == []  # it is where it began
+        # Another thread is led to nothing, whatever key it has.
+        assert await done(kind, store, other.steps_of_branch(later)) == []
+        await done(kind, store, other.steps_of_delete(later))
+        await done(kind, store, outer.steps_of_delete())
+        assert len(await done(kind, store, inner.steps_of_all())) == 5
+        await done(kind, store, outer.steps_of_delete(later))
+        assert await done(kind, store, inner.steps_of_all()) == []
 
 
 class Failing(InMemoryStore):
@@ -177,12 +178,14 @@ def test_an_error_of_the_store_is_raised_as_it_is_and_a_retry_heals() -> None:
     store = Failing(1)
     archive = Archive(store, namespace_of("t"))
     with pytest.raises(ConnectionResetError, match="The store went away"):
-        archive.write(talk(0, WRITTEN_AT_ONCE + 10), None)
+        perform(archive.store, archive.steps_of_write(talk(0, WRITTEN_AT_ONCE + 10), None))
     store.left = 100
     # The beginning of the chain is there, without a hole.
-    assert [one.position for one in archive.all()] == list(range(WRITTEN_AT_ONCE))
-    head = archive.write(talk(0, WRITTEN_AT_ONCE + 10), None)
-    assert len(archive.all()) == len(archive.branch(head)) == WRITTEN_AT_ONCE + 10
+    left = perform(store, archive.steps_of_all())
+    assert [one.position for one in left] == list(range(WRITTEN_AT_ONCE))
+    head = perform(archive.store, archive.steps_of_write(talk(0, WRITTEN_AT_ONCE + 10), None))
+    for steps in (archive.steps_of_all(), archive.steps_of_branch(head)):
+        assert len(perform(store, steps)) == WRITTEN_AT_ONCE + 10
 
 
 def test_nothing_is_embedded_and_nothing_written_for_nothing() -> None:
@@ -193,21 +196,21 @@ def test_nothing_is_embedded_and_nothing_written_for_nothing() -> None:
         return [[1.0]] * len(found)
 
     archive = Archive(InMemoryStore(index={"dims": 1, "embed": embed}), namespace_of("t"))
-    archive.write(talk(0, 3), None)
+    perform(archive.store, archive.steps_of_write(talk(0, 3), None))
     assert asked == []
     with pytest.raises(ValueError, match="no messages"):
-        archive.write([], None)
+        perform(archive.store, archive.steps_of_write([], None))
 
 
 def test_messages_are_not_changed() -> None:
     message = AIMessage("a", tool_calls=[{"name": "f", "args": {"x": [1]}, "id": "c"}])
     before = message.model_copy(deep=True)
     archive = Archive(InMemoryStore(), namespace_of("t"))
-    head = archive.write([(0, message)], None)
-    back = archive.branch(head)[0].message()
+    head = perform(archive.store, archive.steps_of_write([(0, message)], None))
+    back = perform(archive.store, archive.steps_of_branch(head))[0].message()
     assert isinstance(back, AIMessage)
     back.tool_calls[0]["args"]["x"].append(2)
-    assert message == before == archive.branch(head)[0].message()
+    assert message == before == perform(archive.store, archive.steps_of_branch(head))[0].message()
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
@@ -221,11 +224,11 @@ def test_every_head_leads_to_the_history_that_was_written(plan: list[tuple[int, 
         new = [
             (len(history) + n, HumanMessage(f"{len(history) + n} {count}")) for n in range(count)
         ]
-        key = archive.write(new, head)
-        assert archive.write(new, head) == key
+        key = perform(archive.store, archive.steps_of_write(new, head))
+        assert perform(archive.store, archive.steps_of_write(new, head)) == key
         heads.append((key, [*history, *(message.text for _, message in new)]))
     for head, history in heads[1:]:
-        assert texts(archive.branch(str(head))) == history
+        assert texts(perform(archive.store, archive.steps_of_branch(str(head)))) == history
 
 
 def test_a_run_without_a_thread_is_told_what_to_do() -> None:
@@ -290,8 +293,9 @@ def test_two_processes_that_write_the_same_chain_write_it_once(address: str) -> 
     assert len(heads) == 1
     with open_at(address) as store:
         archive = Archive(store, namespace_of("t"))
-        assert len(archive.all()) == 300
-        assert [one.position for one in archive.branch(heads.pop())] == list(range(300))
+        assert len(perform(archive.store, archive.steps_of_all())) == 300
+        found = perform(store, archive.steps_of_branch(heads.pop()))
+        assert [one.position for one in found] == list(range(300))
 
 
 def test_a_writer_that_is_killed_leaves_a_beginning_and_a_retry_completes_it(address: str) -> None:
@@ -307,15 +311,18 @@ def test_a_writer_that_is_killed_leaves_a_beginning_and_a_retry_completes_it(add
         writer.send_signal(signal.SIGKILL)
         writer.communicate()
         assert writer.returncode == -signal.SIGKILL
-        left = [one.position for one in archive.all()]
+        left = [one.position for one in perform(archive.store, archive.steps_of_all())]
         assert left == list(range(len(left)))
         assert 0 < len(left) < count
-        head = archive.write(talk(0, len(left) + 50), None)
-        assert len(archive.branch(head)) == len(archive.all()) == len(left) + 50
+        head = perform(archive.store, archive.steps_of_write(talk(0, len(left) + 50), None))
+        for steps in (archive.steps_of_all(), archive.steps_of_branch(head)):
+            assert len(perform(store, steps)) == len(left) + 50
 
 
 async def test_concurrent_branches_in_one_process_lose_nothing() -> None:
     archive = Archive(InMemoryStore(), namespace_of("t"))
-    trunk = await archive.awrite(talk(0, 3), None)
-    heads = await asyncio.gather(*(archive.awrite(talk(3, 6, f" {n}"), trunk) for n in range(10)))
-    assert [len(await archive.abranch(head)) for head in heads] == [6] * 10
+    trunk = await aperform(archive.store, archive.steps_of_write(talk(0, 3), None))
+    writes = [archive.steps_of_write(talk(3, 6, f" {n}"), trunk) for n in range(10)]
+    heads = await asyncio.gather(*(aperform(archive.store, steps) for steps in writes))
+    branches = [await aperform(archive.store, archive.steps_of_branch(head)) for head in heads]
+    assert [len(found) for found in branches] == [6] * 10

@@ -25,7 +25,7 @@ from langgraph_compaction import (
     model_view,
     restore,
 )
-from langgraph_compaction.archive import archive_of
+from langgraph_compaction.archive import aperform, archive_of, perform
 from langgraph_compaction.delta import DeltaCompactionState
 from langgraph_compaction.middleware import CompactionMiddleware
 from tests.integration.doubles import (
@@ -43,7 +43,7 @@ from tests.integration.doubles import (
 from tests.support import folding
 from tests.support.folding import chat, state_of
 from tests.support.pruning import Unreliable, applied
-from tests.support.stores import KINDS, called, opened
+from tests.support.stores import KINDS, done, opened
 
 THREAD: Any = {"configurable": {"thread_id": "t"}, "recursion_limit": 1_000}
 STEPS = 40
@@ -62,7 +62,8 @@ def config(thread: str = "t") -> Any:
 def originals(store: BaseStore, record: Any, where: Any = THREAD) -> list[Any]:
     """What the archive holds of the branch of a record."""
     head = record.get("archived")
-    return archive_of(store, where, in_node=False).branch(head) if head else []
+    archive = archive_of(store, where, in_node=False)
+    return perform(store, archive.steps_of_branch(head)) if head else []
 
 
 def places(state: Any, store: BaseStore, where: Any = THREAD) -> list[str]:
@@ -106,8 +107,9 @@ async def test_folded_messages_move_to_the_archive(
                 seen += [m for m in made if not isinstance(m, RemoveMessage)]
         state = (await graph.aget_state(THREAD)).values
         archive = archive_of(store, THREAD, in_node=False)
-        found = await called(kind, archive, "branch", state["compaction"]["archived"])
-        assert len(await called(kind, archive, "all")) == len(found)  # nothing is there twice
+        found = await done(kind, store, archive.steps_of_branch(state["compaction"]["archived"]))
+        everything = await done(kind, store, archive.steps_of_all())
+        assert len(everything) == len(found)  # nothing is there twice
     assert steps_done(seen) == list(range(1, STEPS + 1))
     # Every message is in one of the two, as it was, at its place.
     hidden = [(one.position, one.message()) for one in found]
@@ -122,9 +124,9 @@ async def test_folded_messages_move_to_the_archive(
     assert_folded_once(summaries.folded)
     assert not any(isinstance(message, RemoveMessage) for message in told)
     assert {m.id for m in told} <= {m.id for m in seen}
-    done = [event for event in events if event["type"] == "compaction.completed"]
-    assert len(done) > 1
-    assert sum(event["pruned"] for event in done) == len(hidden)
+    completed = [event for event in events if event["type"] == "compaction.completed"]
+    assert len(completed) > 1
+    assert sum(event["pruned"] for event in completed) == len(hidden)
     assert not [event for event in events if event["type"] == "compaction.failed"]
 
 
@@ -449,7 +451,7 @@ def test_forgetting_asks_about_the_archive_and_deletes_it() -> None:
     snapshot = graph.get_state(THREAD)
     archive = archive_of(store, snapshot.config, in_node=False)
     other = archive_of(store, {"configurable": {"thread_id": "other"}}, in_node=False)
-    kept = other.write([(0, HumanMessage("Mine.", id="x"))], None)
+    kept = perform(other.store, other.steps_of_write([(0, HumanMessage("Mine.", id="x"))], None))
     with pytest.raises(ConfigurationError, match=r"store=None"):
         forget(snapshot.values)
     with pytest.raises(ConfigurationError, match="config="):
@@ -459,10 +461,10 @@ def test_forgetting_asks_about_the_archive_and_deletes_it() -> None:
         with pytest.raises(ConfigurationError, match="is no store, so that no original was del"):
             forget(snapshot.values, store=wrong, config=snapshot.config)
     assert "compaction" in forget(snapshot.values, store=None)
-    assert archive.all()
+    assert perform(archive.store, archive.steps_of_all())
     graph.update_state(THREAD, forget(snapshot.values, store=store, config=snapshot.config))
-    assert archive.all() == []
-    assert len(other.branch(kept)) == 1
+    assert perform(archive.store, archive.steps_of_all()) == []
+    assert len(perform(other.store, other.steps_of_branch(kept))) == 1
     state = graph.get_state(THREAD).values
     assert not {"pruned", "archived", "segments"} & state["compaction"].keys()
     assert model_view(state) == state["messages"]
@@ -480,9 +482,9 @@ async def test_an_asynchronous_store_is_deleted_from_another_thread(
         update = await node.ainvoke(state_of(chat(12)), THREAD)
         state = applied(state_of(chat(12)), update)
         archive = archive_of(store, THREAD, in_node=False)
-        assert await archive.aall()
+        assert await aperform(archive.store, archive.steps_of_all())
         await asyncio.to_thread(forget, state, store=store, config=THREAD)
-        assert await archive.aall() == []
+        assert await aperform(archive.store, archive.steps_of_all()) == []
 
 
 def test_an_agent_gets_pruned_originals_back() -> None:

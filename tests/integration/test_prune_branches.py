@@ -29,7 +29,7 @@ from langgraph_compaction import (
     create_recall_tool,
     model_view,
 )
-from langgraph_compaction.archive import Archive, archive_of
+from langgraph_compaction.archive import Archive, archive_of, perform
 from tests.integration.doubles import (
     WINDOW,
     Summaries,
@@ -50,7 +50,8 @@ THREAD: Any = {"configurable": {"thread_id": "t"}, "recursion_limit": 1_000}
 def archived(store: BaseStore, record: Any, where: Any = THREAD) -> dict[int, BaseMessage]:
     """The archived messages of the branch of a record, by position."""
     head = record.get("archived")
-    found = archive_of(store, where, in_node=False).branch(head) if head else []
+    archive = archive_of(store, where, in_node=False)
+    found = perform(store, archive.steps_of_branch(head)) if head else []
     assert len({one.position for one in found}) == len(found)
     return {one.position: one.message() for one in found}
 
@@ -112,7 +113,7 @@ def test_two_branches_that_fold_at_once_lose_nothing() -> None:
     assert len(state["messages"]) < 8
     assert whole(store, state) == history
     # What the branches share is there once.
-    assert len(archive_of(store, THREAD, in_node=False).all()) == len(
+    assert len(perform(store, archive_of(store, THREAD, in_node=False).steps_of_all())) == len(
         archived(store, state["compaction"])
     )
     graph.invoke({"messages": chat(20, start=20)}, THREAD)
@@ -166,8 +167,8 @@ def test_a_prune_in_a_subgraph_does_not_reach_the_graph_around_it() -> None:
         state = graph.get_state(THREAD).values
         record, outer = state["compaction"], {m.id for m in state["messages"]}
         # Each covered message was archived once, at its place in the thread.
-        found = archive.branch(record["archived"])
-        assert len(archive.all()) == len(found)
+        found = perform(archive.store, archive.steps_of_branch(record["archived"]))
+        assert len(perform(archive.store, archive.steps_of_all())) == len(found)
         assert [made.get(str(one.id), one.message()) for one in found] == [
             one.message() for one in found
         ]
@@ -210,7 +211,8 @@ def test_a_node_around_a_subgraph_goes_on_with_its_chain() -> None:
     look_up = recall(store, state)
     for number in (3, 25):
         assert f"message {number} " in look_up(first=number)
-    assert archive.all() == []  # all of it is in the archive where the chain began
+    # All of it is in the archive where the chain began.
+    assert perform(archive.store, archive.steps_of_all()) == []
     assert len(state["messages"]) < 6
 
 
@@ -245,7 +247,7 @@ def test_a_rewind_shows_the_old_messages_and_each_branch_has_its_originals() -> 
     assert shared
     assert shared <= chains[0] & chains[1]
     # The archive has the shared part once.
-    everything = archive_of(store, THREAD, in_node=False).all()
+    everything = perform(store, archive_of(store, THREAD, in_node=False).steps_of_all())
     assert sum(one.position in shared for one in everything) <= 2 * len(shared)
     for branch, last in ((left, 40), (right, 50)):
         look_up = recall(store, branch.values)
@@ -291,7 +293,7 @@ def look(folder: Path, thread: str) -> tuple[list[BaseMessage], int, int]:
     ):
         graph = loop(worker_node(), worker(), checkpointer=saver, store=store)
         state = graph.get_state(where).values
-        items = archive_of(store, where, in_node=False).all()
+        items = perform(store, archive_of(store, where, in_node=False).steps_of_all())
         return whole(store, state, where), len(state["messages"]), len(items)
 
 
@@ -311,7 +313,7 @@ def test_a_kill_between_archive_and_checkpoint_writes_nothing_twice(tmp_path: Pa
     _, errors = killed.communicate(timeout=120)
     assert killed.returncode == -signal.SIGKILL, errors
     with SqliteStore.from_conn_string(str(tmp_path / "store")) as store:
-        written = archive_of(store, THREAD, in_node=False).all()
+        written = perform(store, archive_of(store, THREAD, in_node=False).steps_of_all())
     assert written
     again = start({**job, "die": False})
     _, errors = again.communicate(timeout=120)

@@ -24,12 +24,12 @@ from langgraph_compaction import (
     MissingChannelError,
     create_recall_tool,
 )
-from langgraph_compaction.archive import Archive, namespace_of
+from langgraph_compaction.archive import Archive, namespace_of, perform
 from langgraph_compaction.middleware import CompactionMiddleware
 from langgraph_compaction.plan.counting import token_counter
 from langgraph_compaction.recall.answering import HEADER
 from tests.integration.doubles import STEPS, ScriptedModel, loop
-from tests.support.stores import KINDS, called, opened
+from tests.support.stores import KINDS, done, opened
 
 PICTURE = "iVBORw0KGgo" * 40
 IMAGE = {"type": "image", "source_type": "base64", "mime_type": "image/png", "data": PICTURE}
@@ -113,7 +113,9 @@ def from_state(arguments: dict[str, Any], **options: Any) -> Any:
 def from_archive(arguments: dict[str, Any], **options: Any) -> Any:
     """The answer where the folded messages were pruned into the archive."""
     store = InMemoryStore()
-    head = Archive(store, namespace_of("t")).write(list(enumerate(transcript())), None)
+    head = perform(
+        store, Archive(store, namespace_of("t")).steps_of_write(list(enumerate(transcript())), None)
+    )
     messages: list[BaseMessage] = [asking(**arguments)]
     state = {
         "messages": messages,
@@ -342,9 +344,9 @@ async def test_every_store_serves_the_thread_its_own_branch_and_no_other(
         for thread in ("t", "t1", "T"):
             archive = Archive(store, namespace_of(thread))
             note = HumanMessage(f"The heron of thread {thread}!", id="m0")
-            heads[thread] = await called(kind, archive, "write", [(0, note)], None)
+            heads[thread] = await done(kind, store, archive.steps_of_write([(0, note)], None))
         fork = [(1, HumanMessage("The heron of a fork.", id="f"))]
-        await called(kind, Archive(store, namespace_of("t")), "write", fork, heads["t"])
+        await done(kind, store, Archive(store, namespace_of("t")).steps_of_write(fork, heads["t"]))
         for thread, head in heads.items():
             for arguments in ({"query": "heron"}, {"id": "m0"}, {"first": 0, "last": 9}):
                 messages: list[BaseMessage] = [asking(**arguments)]
@@ -363,7 +365,12 @@ async def test_every_store_serves_the_thread_its_own_branch_and_no_other(
 
 def test_a_head_of_another_thread_opens_nothing() -> None:
     store = InMemoryStore()
-    head = Archive(store, namespace_of("other")).write([(0, HumanMessage("Mine.", id="m0"))], None)
+    head = perform(
+        store,
+        Archive(store, namespace_of("other")).steps_of_write(
+            [(0, HumanMessage("Mine.", id="m0"))], None
+        ),
+    )
     messages: list[BaseMessage] = [asking(id="m0")]
     state = {"messages": messages, "compaction": record(0, 1, messages, pruned=True, archived=head)}
     answer = graph(store).invoke(state, THREAD)["messages"][-1].content
@@ -413,7 +420,12 @@ def test_positions_of_kept_messages_before_a_prune_are_not_made_up() -> None:
 
 def test_the_store_may_be_another_than_the_run_s() -> None:
     store = InMemoryStore()
-    head = Archive(store, namespace_of("t")).write([(0, HumanMessage("Mine.", id="m0"))], None)
+    head = perform(
+        store,
+        Archive(store, namespace_of("t")).steps_of_write(
+            [(0, HumanMessage("Mine.", id="m0"))], None
+        ),
+    )
     messages: list[BaseMessage] = [asking(id="m0")]
     state = {"messages": messages, "compaction": record(0, 1, messages, pruned=True, archived=head)}
     answer = graph(InMemoryStore(), archive=store).invoke(state, THREAD)["messages"][-1].content
@@ -539,7 +551,9 @@ def test_a_placeholder_names_a_call_of_the_tool_that_brings_the_original_back() 
 def test_a_subgraph_finds_its_originals_whichever_graph_archived_them(written_in: str) -> None:
     store = InMemoryStore()
     archive = Archive(store, namespace_of("t", written_in))
-    head = archive.write([(0, HumanMessage("Mine.", id="m0"))], None)
+    head = perform(
+        archive.store, archive.steps_of_write([(0, HumanMessage("Mine.", id="m0"))], None)
+    )
     outer = StateGraph(CompactionState)
     outer.add_node("sub", graph())
     outer.add_edge(START, "sub")

@@ -10,7 +10,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
-from langgraph_compaction.archive import Archive, namespace_of
+from langgraph_compaction.archive import Archive, namespace_of, perform
 
 
 def talk(first: int, stop: int, note: str = "") -> list[tuple[int, BaseMessage]]:
@@ -35,7 +35,7 @@ def main(where: str, thread: str, count: int) -> None:
         archive = Archive(store, namespace_of(thread))
         sys.stdout.write("writing\n")
         sys.stdout.flush()
-        head = archive.write(talk(0, count), None)
+        head = perform(archive.store, archive.steps_of_write(talk(0, count), None))
         sys.stdout.write(json.dumps(head) + "\n")
 
 

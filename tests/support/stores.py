@@ -3,10 +3,14 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
+
+from langgraph_compaction.archive import Steps, aperform, perform
+
+T = TypeVar("T")
 
 KINDS = ("memory", "memory-async", "sqlite", "sqlite-async", "postgres", "postgres-async")
 """What `opened` opens; "-async" is used through its asynchronous methods."""
@@ -54,3 +58,8 @@ async def called(kind: str, thing: Any, method: str, *arguments: Any) -> Any:
     if kind.endswith("-async"):
         return await getattr(thing, f"a{method}")(*arguments)
     return getattr(thing, method)(*arguments)
+
+
+async def done(kind: str, store: BaseStore, steps: Steps[T]) -> T:
+    """Do steps on a store, or asynchronously where that is its kind."""
+    return await aperform(store, steps) if kind.endswith("-async") else perform(store, steps)
