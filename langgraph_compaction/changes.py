@@ -14,6 +14,7 @@ from langgraph_compaction.record import (
     Clearing,
     CompactionRecord,
     DigestSegment,
+    Failures,
     Render,
     message_key,
 )
@@ -49,15 +50,9 @@ def advanced(
     """
     last, last_id = last_covered(record, messages, anchor, stop)
     changed: CompactionRecord = {
-        **record,
+        **covering(record, messages, stop=stop, last=last, last_id=last_id, kept=kept),
         "segments": segments,
-        "last_summarized_index": last,
-        "last_summarized_id": last_id,
-        "next_id": messages[stop].id if stop < len(messages) else None,
-        "kept_ids": [message_key(messages[index], index) for index in kept],
-        "kept_hints": list(kept),
         "first_id": messages[0].id,
-        "boundary_hint": stop,
         "render": render,
         "length_at_fold": anchor.position_of(len(messages)),
         "id_at_fold": messages[-1].id,
@@ -68,10 +63,40 @@ def advanced(
         clearing["last_index"], clearing["repeats_index"]
     ):
         del changed["clearing"]  # all that was cleared is covered now
-    if last_id is None:
+    return changed
+
+
+def covering(
+    record: CompactionRecord,
+    messages: Sequence[BaseMessage],
+    *,
+    stop: int,
+    last: int,
+    last_id: str | None,
+    kept: Sequence[int],
+) -> CompactionRecord:
+    """The record with another covered range: everything before index ``stop`` but ``kept``.
+
+    Args:
+        record: the record before.
+        messages: the messages channel.
+        stop: index of the first message that is not covered.
+        last: position in the thread of the last one that is.
+        last_id: its id.
+        kept: indexes below ``stop`` of messages that stay visible, ascending.
+    """
+    changed: CompactionRecord = {
+        **record,
+        "last_summarized_index": last,
+        "last_summarized_id": last_id,
+        "next_id": messages[stop].id if stop < len(messages) else None,
+        "kept_ids": [message_key(messages[index], index) for index in kept],
+        "kept_hints": list(kept),
+        "boundary_hint": stop,
+    }
+    changed.pop("fingerprint", None)
+    if last_id is None and stop > 0:
         changed["fingerprint"] = fingerprint(messages, stop)
-    else:
-        changed.pop("fingerprint", None)
     return changed
 
 
@@ -89,14 +114,19 @@ def last_covered(
     return position, messages[stop - 1].id
 
 
+def with_render(record: CompactionRecord, render: Render) -> CompactionRecord:
+    """The record rendered in another way, at a moment at which the view changes anyway."""
+    return {**record, "render": render}
+
+
 def clipped(
     record: CompactionRecord, messages: Sequence[BaseMessage], limits: Render
 ) -> CompactionRecord:
     """The record with other clip limits: what was said under the old ones is of another view."""
-    return {**record, "render": limits, **changed_now(record, messages)}
+    return {**with_render(record, limits), **changed_now(record, messages)}
 
 
-def cleared(
+def with_clearing(
     record: CompactionRecord, messages: Sequence[BaseMessage], clearing: Clearing, render: Render
 ) -> CompactionRecord:
     """The record with old tool results cleared; ``render`` says how the view shows the rest."""
@@ -119,8 +149,7 @@ def pruned(
         archived: key of the newest item in the archive, None where nothing was archived.
     """
     kept = [message_key(messages[index], index) for index in anchor.kept]
-    stays = set(anchor.kept)
-    first = next(str(messages[i].id) for i in range(anchor.boundary) if i not in stays)
+    first = str(messages[anchor.hidden[0]].id)
     marks = [name for name in record.get("pruned_ids", ()) if name != first]
     left = [messages[index] for index in anchor.kept] + list(messages[anchor.boundary :])
     changed: CompactionRecord = {
@@ -149,6 +178,23 @@ def changed_now(record: CompactionRecord, messages: Sequence[BaseMessage]) -> Co
     if messages:
         changed["first_id"] = messages[0].id
     return changed
+
+
+def with_failures(record: CompactionRecord, failures: Failures) -> CompactionRecord:
+    """The record after a visit at which no summariser wrote what was asked for."""
+    return {**record, "failures": failures}
+
+
+def without_failures(record: CompactionRecord) -> CompactionRecord:
+    """The record after a visit at which one did."""
+    changed: CompactionRecord = {**record}
+    changed.pop("failures", None)
+    return changed
+
+
+def with_request(record: CompactionRecord, name: str) -> CompactionRecord:
+    """The record once the request of this id was carried out."""
+    return {**record, "request_id": name}
 
 
 def revised(record: CompactionRecord) -> CompactionRecord:

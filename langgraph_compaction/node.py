@@ -15,7 +15,7 @@ from langgraph.store.base import BaseStore
 
 from langgraph_compaction.digest.redaction import Redact, checked_redact
 from langgraph_compaction.engine import compaction_steps
-from langgraph_compaction.engine.pruning import Change
+from langgraph_compaction.engine.tally import Change
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.files import FileSettings, load_settings, of_file

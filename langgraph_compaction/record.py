@@ -308,6 +308,11 @@ def tokens_of(segments: Sequence[DigestSegment]) -> int:
     return sum(segment["tokens"] for segment in segments)
 
 
+def render_of(record: CompactionRecord, defaults: Render | None = None) -> Render:
+    """How the view of a record is rendered; ``defaults`` fill what the record leaves open."""
+    return {**(defaults or {}), **record.get("render", {})}
+
+
 def message_key(message: BaseMessage, position: int) -> str:
     """The name of a message in ``kept_ids``: its id, or ``@position`` where it has none."""
     return message.id or f"@{position}"

@@ -1,34 +1,34 @@
 """One step of compaction as a generator of effects: no I/O here, and nothing written twice.
 
-    decide → fold the span, part by part → condense the chain → fit the hard limit → prune → the
-    new record
+    decide → clear old results, or fold the span and condense the chain → fit the hard limit →
+    remember what the next visits need → prune → the new record
 
-The generator yields what has to be done (`CallModel`, `Emit`, `Propose`, `Archive`) and is sent the
-outcome.
-A synchronous and an asynchronous driver (`run.drivers`) perform it.
+The generator yields what has to be done (`CallModel`, `Emit`, `Propose`, `ArchiveOriginals`) and is
+sent the outcome. A synchronous and an asynchronous driver (`run.drivers`) perform it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
-from langgraph_compaction.changes import revised
+from langgraph_compaction.changes import revised, with_failures, with_request, without_failures
 from langgraph_compaction.engine.clearing import clear, cleared_to_fit
 from langgraph_compaction.engine.condensing import condensed
 from langgraph_compaction.engine.effects import Effect, Emit, Propose
-from langgraph_compaction.engine.fallback import FALLBACK_NAME
+from langgraph_compaction.engine.events import common_fields, completed, fold_failed
 from langgraph_compaction.engine.folding import folded
 from langgraph_compaction.engine.limits import fitted, relaxed
-from langgraph_compaction.engine.pruning import Change, pruned
-from langgraph_compaction.engine.tally import Outcome, Tally
+from langgraph_compaction.engine.pruning import pruned
+from langgraph_compaction.engine.tally import Change, Outcome
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.engine.writing import Writer
 from langgraph_compaction.errors import CascadeExhaustedError, RedactionError
-from langgraph_compaction.plan.cooling import failed_again, failures_in_a_row
+from langgraph_compaction.plan.boundaries import Span
+from langgraph_compaction.plan.cooling import failed_again
 from langgraph_compaction.plan.decision import Decision, decide, decide_unfolded
-from langgraph_compaction.record import CompactionRecord
+from langgraph_compaction.record import CompactionRecord, render_of
 
 MOST_PASSES = 3
 """Folds in one visit at most: where the first did not bring the view below its trigger, the next
@@ -47,40 +47,43 @@ def compaction_steps(visit: Visit) -> Steps:
         BudgetError: what must stay does not fit the window, even clipped.
         CascadeExhaustedError: no tier wrote an acceptable digest, the view still fits, and the
             settings say that this ends the run.
+        RedactionError: the ``redact`` function failed, and the settings say that this ends the run.
     """
     decision = decide(visit)
-    facts = {
-        "need": decision.need,
-        "reason": decision.reason,
-        "tokens_before": decision.usage.tokens,
-    }
+    common = common_fields(decision)
     for problem in visit.problems:
-        yield Emit({"type": "compaction.failed", **facts, "reason": problem})
+        yield Emit({"type": "compaction.failed", **common, "reason": problem})
     if decision.action == "none":
         return None
-    if decision.action == "skip":
-        yield Emit({"type": "compaction.skipped", **facts})
-        return _carried_out(decision, visit.record)
-    if decision.action == "clear":
-        return (yield from _carry_out(replace(visit, policy=decision.policy), decision, facts))
-    started = {"type": "compaction.started", **facts}
-    vetoed = yield Propose(started) if decision.action == "fold" else Emit(started)
-    if vetoed and decision.action == "fold":
-        facts["reason"] = "The hook vetoed the fold."
-        yield Emit({"type": "compaction.skipped", **facts})
-        if decision.need != "hard":
-            return _carried_out(decision, visit.record)
-        decision = decide_unfolded(visit)
-    return (yield from _carry_out(replace(visit, policy=decision.policy), decision, facts))
+    if decision.action in {"fold", "clip"}:
+        started = {"type": "compaction.started", **common}
+        vetoed = yield Propose(started) if decision.action == "fold" else Emit(started)
+        if vetoed and decision.action == "fold":
+            common["reason"] = "The hook vetoed the fold."
+            yield Emit({"type": "compaction.skipped", **common})
+            if decision.need != "hard":
+                return _skipped(decision, visit.record)
+            decision = decide_unfolded(visit)
+    elif decision.action == "skip":
+        yield Emit({"type": "compaction.skipped", **common})
+        return _skipped(decision, visit.record)
+    return (yield from _carry_out(replace(visit, policy=decision.policy), decision, common))
 
 
-def _carry_out(visit: Visit, decision: Decision, facts: dict[str, Any]) -> Steps:
-    """Clear, or fold as often as it takes, and clip."""
+def _skipped(decision: Decision, record: CompactionRecord) -> Change | None:
+    """A request counts as carried out even where nothing is done; else nothing changes."""
+    if decision.request is None:
+        return None
+    return Change(revised(with_request(record, decision.request.id)))
+
+
+def _carry_out(visit: Visit, decision: Decision, common: dict[str, Any]) -> Steps:
+    """Clear, or fold as often as it takes; fit the hard limit; remove what the record hides."""
     writer = _writer(visit, decision)
     record, now, failed = visit.record, decision, False
     for _ in range(MOST_PASSES):
         before = record
-        record, failed = yield from _pass(replace(visit, record=before), now, writer, facts)
+        record, failed = yield from _pass(replace(visit, record=before), now, writer, common)
         if record is before or failed or now.action != "fold":
             break
         now = decide(replace(visit, record=record, request=None))
@@ -92,20 +95,18 @@ def _carry_out(visit: Visit, decision: Decision, facts: dict[str, Any]) -> Steps
     remembered = _remembered(visit, decision, record, failed=failed, asked=asked)
     if record is visit.record or remembered is None:
         return None if remembered is None else Change(remembered)
-    change = yield from pruned(visit, remembered, facts)
+    change = yield from pruned(visit, remembered, common)
     if change.removed or decision.action != "clear" or _clips(visit, record):
-        outcome = _outcome(visit, record, writer.tally)
-        removed = {"pruned": len(change.removed)}
-        yield Emit({"type": "compaction.completed", **facts, **outcome, **removed})
+        removed = len(change.removed)
+        yield Emit(completed(visit, record, writer.tally, common, pruned=removed))
     return change
 
 
 def _clips(visit: Visit, record: CompactionRecord) -> bool:
     """Whether a record clips other messages than the thread's own."""
-    before = visit.layout(visit.record).render
-    limits: tuple[Literal["clip_result_chars", "clip_message_chars"], ...]
-    limits = ("clip_result_chars", "clip_message_chars")
-    return any(record.get("render", before).get(name) != before.get(name) for name in limits)
+    before, after = (render_of(one, visit.policy.render) for one in (visit.record, record))
+    results = before.get("clip_result_chars") != after.get("clip_result_chars")
+    return results or before.get("clip_message_chars") != after.get("clip_message_chars")
 
 
 def _writer(visit: Visit, decision: Decision) -> Writer:
@@ -125,55 +126,57 @@ def _writer(visit: Visit, decision: Decision) -> Writer:
 
 
 def _pass(
-    visit: Visit, decision: Decision, writer: Writer, facts: dict[str, Any]
+    visit: Visit, decision: Decision, writer: Writer, common: dict[str, Any]
 ) -> Generator[Effect, object, Outcome]:
-    """Clear or fold once and see to the limits.
-
-    It fails by the fold: a chain that stays is no hindrance.
-    """
+    """Clear, or fold once, and see to the hard limit."""
     record, failed = visit.record, False
-    if decision.action == "clear" and decision.clearing is not None:
-        record = yield from clear(visit, record, decision.clearing, facts)
     if decision.span is not None:
-        urgent = decision.need == "hard" and not _spared(visit, decision)
-        reason = "no tier wrote an acceptable digest"
-        try:
-            fold = yield from folded(visit, decision, decision.span, writer, urgent=urgent)
-            chain = yield from condensed(visit, fold.record, writer, urgent=urgent)
-            record, failed, stays = chain.record, fold.failed, chain.failed
-        except RedactionError as error:
-            if visit.policy.raises:
-                raise
-            # Not even what was finished is kept: who knows what the hook let pass.
-            record, failed, stays, reason = visit.record, True, False, str(error)
-        relaxed_record = relaxed(visit, record)
-        size = visit.size(visit.layout(relaxed_record))
-        if record is not visit.record and size >= visit.size(decision.layout):
-            relaxed_record = visit.record  # a digest that saves nothing only loses detail
-            failed = True
-            writer.tally.failures.append("a digest was written but saves nothing")
-        record = relaxed_record
-        if failed or stays:
-            yield Emit(_failure(visit, record, writer.tally, {**facts, "reason": reason}))
+        record, failed = yield from _fold(visit, decision, decision.span, writer, common)
+        if decision.need == "hard":
+            record = yield from cleared_to_fit(visit, record, common)
+    elif decision.clearing is not None:
+        record = yield from clear(visit, record, decision.clearing, common)
     if visit.policy.clauses:
-        if decision.need == "hard" and decision.span is not None:
-            record = yield from cleared_to_fit(visit, record, facts)
-        record = yield from fitted(visit, record, facts)
+        record = yield from fitted(visit, record, common)
     return Outcome(record, failed)
 
 
-def _spared(visit: Visit, decision: Decision) -> bool:
-    """Whether clearing brings the view below the hard limit, if no digest can be had."""
-    if decision.clearing is None or visit.policy.hard is None:
-        return False
-    after = visit.policy.call_tokens(decision.counted - decision.clearing.freed)
-    return after <= visit.policy.hard
+def _fold(
+    visit: Visit, decision: Decision, span: Span, writer: Writer, common: dict[str, Any]
+) -> Generator[Effect, object, Outcome]:
+    """Fold the span and condense the chain; an event tells of a text that no tier wrote.
+
+    Only the span's text decides whether the fold failed. Where the chain could not be condensed
+    it stays over its budget, and the fold counts.
+
+    Raises:
+        RedactionError: the hook failed, and the settings say that this ends the run.
+    """
+    reason = "no tier wrote an acceptable digest"
+    try:
+        fold = yield from folded(visit, decision, span, writer, urgent=decision.urgent)
+        chain = yield from condensed(visit, fold.record, writer, urgent=decision.urgent)
+        record, failed, stays = chain.record, fold.failed, chain.failed
+    except RedactionError as error:
+        if visit.policy.raises:
+            raise
+        # Not even what was finished is kept: who knows what the hook let pass.
+        record, failed, stays, reason = visit.record, True, False, str(error)
+    loose = relaxed(visit, record)
+    size = visit.size(visit.layout(loose))
+    if record is not visit.record and size >= visit.size(decision.layout):
+        loose = visit.record  # a digest that saves nothing only loses detail
+        failed = True
+        writer.tally.failures.append("a digest was written but saves nothing")
+    if failed or stays:
+        yield Emit(fold_failed(visit, loose, writer.tally, common, reason))
+    return Outcome(loose, failed)
 
 
 def _remembered(
     visit: Visit, decision: Decision, record: CompactionRecord, *, failed: bool, asked: bool
 ) -> CompactionRecord | None:
-    """The record with what the next visits have to know of this one.
+    """The record with what the next visits have to know of this one; None where it is the same.
 
     Args:
         visit: what it looked at.
@@ -182,64 +185,19 @@ def _remembered(
         failed: whether the fold failed.
         asked: whether any tier was asked.
     """
+    changed = record is not visit.record
     if not failed:
-        if record is not visit.record and asked:
-            record = {**record}
-            record.pop("failures", None)
+        if changed and asked:
+            record = without_failures(record)
         if decision.request is not None:
-            record = {**record, "request_id": decision.request.id}
+            record = with_request(record, decision.request.id)
     elif decision.cooling is None:  # while they are left alone, the failures stay as they were
-        unchanged = record is visit.record
         failures = failed_again(
             visit.record,
             visit.messages,
             steps=decision.thread_steps,
-            tokens=decision.usage.tokens if unchanged else visit.size(visit.layout(record)),
+            tokens=visit.size(visit.layout(record)) if changed else decision.usage.tokens,
             request=decision.request,
         )
-        record = {**record, "failures": failures}
+        record = with_failures(record, failures)
     return None if record is visit.record else revised(record)
-
-
-def _carried_out(decision: Decision, record: CompactionRecord) -> Change | None:
-    """The record that remembers the request, None where there was none."""
-    if decision.request is None:
-        return None
-    return Change(revised({**record, "request_id": decision.request.id}))
-
-
-def _failure(
-    visit: Visit, record: CompactionRecord, tally: Tally, facts: dict[str, Any]
-) -> dict[str, Any]:
-    segments = record.get("segments", [])
-    if record is visit.record:
-        rest = "the thread is as it was"
-    elif segments and segments[-1]["model"] == FALLBACK_NAME:
-        rest = "extracts stand in for it"
-    else:
-        rest = "what was finished before counts"
-    return {
-        "type": "compaction.failed",
-        **facts,
-        "reason": f"{facts['reason'].removesuffix('.')}; {rest}",
-        "failures": list(tally.failures),
-        "candidates": list(tally.candidates),
-        "in_a_row": failures_in_a_row(visit.record) + 1,
-    }
-
-
-def _outcome(visit: Visit, record: CompactionRecord, tally: Tally) -> dict[str, Any]:
-    segments = record.get("segments", [])
-    before = visit.record.get("last_summarized_index", -1)
-    last = record.get("last_summarized_index", -1)
-    return {
-        "tokens_after": visit.size(visit.layout(record)),
-        "first_index": before + 1 if last > before else None,
-        "last_index": last if last > before else None,
-        "segments": len(segments),
-        "condensed": tally.condensed,
-        "digest_tokens": sum(one["tokens"] for one in segments),
-        "model": segments[-1]["model"] if segments else None,
-        "attempts": tally.calls,
-        "candidates": list(tally.candidates),
-    }

@@ -92,7 +92,7 @@ class Propose:
 
 
 @dataclass(frozen=True, slots=True)
-class Archive:
+class ArchiveOriginals:
     """Write originals to the archive.
 
     The outcome is the key of the newest item (None: nothing is archived here), or an
@@ -120,4 +120,4 @@ class ArchiveFailed:
     reason: str
 
 
-Effect = CallModel | Emit | Propose | Archive
+Effect = CallModel | Emit | Propose | ArchiveOriginals

@@ -7,12 +7,12 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from langgraph_compaction.changes import clipped
+from langgraph_compaction.changes import clipped, with_render
 from langgraph_compaction.engine.effects import Effect, Emit
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.errors import BudgetError
 from langgraph_compaction.plan.fitting import fit_view
-from langgraph_compaction.record import CompactionRecord, Render
+from langgraph_compaction.record import CompactionRecord, Render, render_of
 from langgraph_compaction.view import DIGEST_MARK
 
 
@@ -25,7 +25,7 @@ def relaxed(visit: Visit, record: CompactionRecord) -> CompactionRecord:
     if record is visit.record:
         return record
     render: Render = {**visit.policy.render, "task": record.get("render", {}).get("task")}
-    loose: CompactionRecord = {**record, "render": render}
+    loose = with_render(record, render)
     limits = [limit for limit in (visit.policy.soft, visit.policy.hard) if limit is not None]
     if limits and visit.size(visit.layout(loose)) >= min(limits):
         return record
@@ -33,7 +33,7 @@ def relaxed(visit: Visit, record: CompactionRecord) -> CompactionRecord:
 
 
 def fitted(
-    visit: Visit, record: CompactionRecord, facts: dict[str, Any]
+    visit: Visit, record: CompactionRecord, common: dict[str, Any]
 ) -> Generator[Effect, object, CompactionRecord]:
     """The record under clip limits that keep the view within the hard limit.
 
@@ -43,7 +43,7 @@ def fitted(
     fit = fit_view(visit.messages, record, visit.policy, visit.counter)
     reclipped = clipped(record, visit.messages, fit.limits)
     if fit.fits:
-        present: Render = {**visit.policy.render, **record.get("render", {})}
+        present = render_of(record, visit.policy.render)
         return record if fit.limits == present else reclipped
     window = visit.policy.window or 0
     view = visit.layout(reclipped).view()
@@ -62,9 +62,9 @@ def fitted(
         f"{window}: {listed}. The largest message is {largest.id!r} ({largest.type}, "
         f"{visit.counter.message(largest)} tokens). {advice}, or use a model with a larger window; "
         "where summarisers failed or a hook vetoed the fold, see the events before. "
-        f"({facts['reason']})"
+        f"({common['reason']})"
     )
-    yield Emit({"type": "compaction.failed", **facts, "reason": message})
+    yield Emit({"type": "compaction.failed", **common, "reason": message})
     raise BudgetError(message, sizes=sizes, limit=window)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Generator
+from typing import Any
 
 from langchain_core.messages import BaseMessage
 
 from langgraph_compaction import changes
 from langgraph_compaction.archive.redacting import redacted_originals
-from langgraph_compaction.engine.effects import Archive, ArchiveFailed, Effect, Emit
+from langgraph_compaction.engine.effects import ArchiveFailed, ArchiveOriginals, Effect, Emit
+from langgraph_compaction.engine.tally import Change
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.errors import RedactionError
 from langgraph_compaction.record import CompactionRecord, message_key
@@ -22,20 +23,8 @@ NO_IDS = (
 KEPT = "Nothing was pruned, the messages stay in the state until a later fold."
 
 
-class Change(NamedTuple):
-    """What a visit changes in the state.
-
-    Attributes:
-        record: the new record.
-        removed: ids of the messages that leave the channel.
-    """
-
-    record: CompactionRecord
-    removed: tuple[str, ...] = ()
-
-
 def pruned(
-    visit: Visit, record: CompactionRecord, facts: dict[str, Any]
+    visit: Visit, record: CompactionRecord, common: dict[str, Any]
 ) -> Generator[Effect, object, Change]:
     """Everything that the record hides leaves the channel, if it is safe in the archive.
 
@@ -45,36 +34,32 @@ def pruned(
         RedactionError: the hook failed, and the settings say that this ends the run.
     """
     anchor = locate(visit.messages, record)
-    kept = set(anchor.kept)
-    hidden = [index for index in range(anchor.boundary) if index not in kept]
-    if not visit.policy.prune or not hidden:
+    if not visit.policy.prune or not anchor.hidden:
         return Change(record)
     ids = [message.id for message in visit.messages]
     if None in ids or len(set(ids)) < len(ids):
         # add_messages leaves neither: this channel has another reducer, and would keep the removals
         # as messages, or remove others of the same id.
-        yield Emit({"type": "compaction.failed", **facts, "reason": NO_IDS})
+        yield Emit({"type": "compaction.failed", **common, "reason": NO_IDS})
         return Change(record)
     try:
-        effect = _archive(visit, record, anchor, hidden)
+        effect = _archive(visit, record, anchor)
     except RedactionError as error:
         if visit.policy.raises:
             raise
-        yield Emit({"type": "compaction.failed", **facts, "reason": f"{error} {KEPT}"})
+        yield Emit({"type": "compaction.failed", **common, "reason": f"{error} {KEPT}"})
         return Change(record)
     outcome = yield effect
     if isinstance(outcome, ArchiveFailed):
         reason = f"The archive could not be written ({outcome.reason}). {KEPT}"
-        yield Emit({"type": "compaction.failed", **facts, "reason": reason})
+        yield Emit({"type": "compaction.failed", **common, "reason": reason})
         return Change(record)
     head = outcome if isinstance(outcome, str) else None
-    removed = tuple(str(ids[index]) for index in hidden)
+    removed = tuple(str(ids[index]) for index in anchor.hidden)
     return Change(changes.pruned(record, visit.messages, anchor, head), removed)
 
 
-def _archive(
-    visit: Visit, record: CompactionRecord, anchor: Anchor, hidden: Sequence[int]
-) -> Archive:
+def _archive(visit: Visit, record: CompactionRecord, anchor: Anchor) -> ArchiveOriginals:
     """What goes to the archive, by position; what may be there already is marked as doubtful.
 
     That is where an earlier prune did not reach this channel, as in the graph around a subgraph.
@@ -82,11 +67,12 @@ def _archive(
     chosen: list[tuple[int, BaseMessage]] = []
     doubtful: set[str] = set()
     stayed, before = set(record.get("stayed_ids", ())), record.get("pruned_index", -1)
-    originals = redacted_originals([visit.messages[index] for index in hidden], visit.redact)
-    for index, message in zip(hidden, originals, strict=True):
+    hidden = [visit.messages[index] for index in anchor.hidden]
+    originals = redacted_originals(hidden, visit.redact)
+    for index, message in zip(anchor.hidden, originals, strict=True):
         position = max(0, anchor.position_of(index))
         chosen.append((position, message))
         if position <= before and message_key(message, index) not in stayed:
             doubtful.add(str(message.id))
     chosen.sort(key=lambda one: one[0])
-    return Archive(chosen, record.get("archived"), frozenset(doubtful))
+    return ArchiveOriginals(chosen, record.get("archived"), frozenset(doubtful))

@@ -1,4 +1,4 @@
-"""What a visit came to: its calls and the texts they brought, and how each step of it ended."""
+"""What a visit comes to: its calls and their texts, how its steps ended, what changes by it."""
 
 from __future__ import annotations
 
@@ -20,6 +20,18 @@ class Outcome(NamedTuple):
 
     record: CompactionRecord
     failed: bool
+
+
+class Change(NamedTuple):
+    """What a visit changes in the state.
+
+    Attributes:
+        record: the new record.
+        removed: ids of the messages that leave the channel.
+    """
+
+    record: CompactionRecord
+    removed: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

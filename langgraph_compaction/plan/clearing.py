@@ -15,7 +15,7 @@ from langgraph_compaction.plan.pins import protected
 from langgraph_compaction.plan.policy import Policy
 from langgraph_compaction.record import Clearing, CompactionRecord, message_key
 from langgraph_compaction.view import Layout
-from langgraph_compaction.view.clearing import cleared, place_of
+from langgraph_compaction.view.clearing import apply_clearing, place_of
 from langgraph_compaction.view.pairing import Group, calls_of, first_open, groups
 
 
@@ -88,7 +88,7 @@ def plan_clearing(
     def under(clearing: Clearing) -> Layout:
         return replace(
             layout,
-            cleared=cleared(
+            cleared=apply_clearing(
                 messages,
                 clearing,
                 start=anchor.boundary,

@@ -97,6 +97,16 @@ class Decision:
     cooling: Cooling | None
     request: Request | None
 
+    @property
+    def urgent(self) -> bool:
+        """Whether extracts have to stand in where no digest can be had.
+
+        At the hard limit they do, unless the clearing brings the view below it.
+        """
+        if self.need != "hard" or self.clearing is None or self.policy.hard is None:
+            return self.need == "hard"
+        return self.policy.call_tokens(self.counted - self.clearing.freed) > self.policy.hard
+
 
 def decide(thread: Thread) -> Decision:
     """Decide what a visit does. Pure; O(view) as long as nothing has to be done."""

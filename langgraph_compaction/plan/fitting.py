@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from langchain_core.messages import BaseMessage
 
 from langgraph_compaction.plan.policy import Policy
-from langgraph_compaction.record import CompactionRecord, Render
+from langgraph_compaction.record import CompactionRecord, Render, render_of
 from langgraph_compaction.view import lay_out
 from langgraph_compaction.view.clipping import SHORTEST, text_size
 
@@ -47,7 +47,7 @@ def fit_view(
         policy: the numbers to decide by.
         counter: counts tokens.
     """
-    render: Render = {**policy.render, **record.get("render", {})}
+    render = render_of(record, policy.render)
 
     def size(limits: Render) -> int:
         under: CompactionRecord = {**record, "render": limits}

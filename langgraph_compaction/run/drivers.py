@@ -11,13 +11,13 @@ from langgraph.errors import GraphBubbleUp
 from langgraph_compaction import archive
 from langgraph_compaction.engine import Steps
 from langgraph_compaction.engine.effects import (
-    Archive,
     ArchiveFailed,
+    ArchiveOriginals,
     CallFailed,
     CallModel,
     Effect,
 )
-from langgraph_compaction.engine.pruning import Change
+from langgraph_compaction.engine.tally import Change
 from langgraph_compaction.run.attempts import Attempts, AttemptTimeoutError
 from langgraph_compaction.run.faults import is_programming_error, is_refused, said_by
 from langgraph_compaction.run.overflow import is_overflow
@@ -52,7 +52,7 @@ class Performer:
 
     def perform(self, effect: Effect) -> object:
         """Perform one effect synchronously; the outcome is what the step is sent."""
-        if isinstance(effect, Archive):
+        if isinstance(effect, ArchiveOriginals):
             if self.archive is None:
                 return effect.previous
             try:
@@ -69,7 +69,7 @@ class Performer:
 
     async def aperform(self, effect: Effect) -> object:
         """Perform one effect asynchronously; see `perform`."""
-        if isinstance(effect, Archive):
+        if isinstance(effect, ArchiveOriginals):
             if self.archive is None:
                 return effect.previous
             try:
@@ -111,7 +111,7 @@ class Performer:
         )
 
 
-def _writing(effect: Archive, where: archive.Archive) -> archive.Steps[str | None]:
+def _writing(effect: ArchiveOriginals, where: archive.Archive) -> archive.Steps[str | None]:
     return archive.steps_of_append(where, effect.messages, effect.previous, effect.doubtful)
 
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
-from langgraph_compaction.record import CompactionRecord, Render, message_key
+from langgraph_compaction.record import CompactionRecord, Render, message_key, render_of
 from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, read_state
 from langgraph_compaction.view.anchors import Anchor, locate
-from langgraph_compaction.view.clearing import NOTHING_CLEARED, Cleared, cleared
+from langgraph_compaction.view.clearing import NOTHING_CLEARED, Cleared, apply_clearing
 from langgraph_compaction.view.clipping import clipped_group
 from langgraph_compaction.view.digest import DIGEST_MARK, digest_text, with_digest
 from langgraph_compaction.view.pairing import Group, calls_of, groups, repaired
@@ -132,7 +132,7 @@ def lay_out(
         defaults: how the view shows what the record leaves open.
         own: system messages of the agent itself, before those of the transcript.
     """
-    render: Render = {**(defaults or {}), **record.get("render", {})}
+    render = render_of(record, defaults)
     anchor = locate(messages, record)
     made_before = anchor.made_after - anchor.boundary
     newest_kept = -1
@@ -150,7 +150,7 @@ def lay_out(
                 _separate(kept, message)
             kept.append(detached(message))
             newest_kept = place
-    replaced = cleared(
+    cleared = apply_clearing(
         messages,
         record.get("clearing"),
         start=anchor.boundary,
@@ -158,7 +158,7 @@ def lay_out(
         recall=render.get("recall"),
     )
     recent = list(messages[anchor.boundary :])
-    for index, message in replaced.messages.items():
+    for index, message in cleared.messages.items():
         recent[index - anchor.boundary] = message
     for index in range(min(made_before, len(recent))):
         recent[index] = detached(recent[index])
@@ -177,7 +177,7 @@ def lay_out(
         anchor=anchor,
         render=render,
         messages=messages,
-        cleared=replaced,
+        cleared=cleared,
     )
 
 

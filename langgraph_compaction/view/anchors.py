@@ -37,6 +37,12 @@ class Anchor:
     made_after: int = 0
     stayed: Mapping[int, int] = field(default_factory=dict)
 
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        """Indexes below ``boundary`` of the messages that the view does not show, ascending."""
+        kept = set(self.kept)
+        return tuple(index for index in range(self.boundary) if index not in kept)
+
     def position_of(self, index: int) -> int:
         """Position in the thread of the message at ``index``.
 

@@ -46,7 +46,7 @@ class Cleared:
 NOTHING_CLEARED = Cleared({})
 
 
-def cleared(
+def apply_clearing(
     messages: Sequence[BaseMessage],
     clearing: Clearing | None,
     *,
@@ -129,13 +129,11 @@ def _until(found: Iterator[Group], stop: int) -> Iterator[Group]:
 
 def _exempt(messages: Sequence[BaseMessage], group: Group, clearing: Clearing) -> bool:
     """Whether a group stays as it is: protected tools, and pins with their whole group."""
-    pinned = clearing["pinned_ids"]
-    members = messages[group.start : group.stop]
+    members, pinned = messages[group.start : group.stop], clearing["pinned_ids"]
     if any(map(is_marked, members)):
         return True
-    if pinned and any(
-        message_key(messages[i], i) in pinned for i in range(group.start, group.stop)
-    ):
+    keys = (message_key(message, group.start + i) for i, message in enumerate(members))
+    if pinned and not set(pinned).isdisjoint(keys):
         return True
     protected = clearing["protected_tools"]
     named = (str(call.get("name")) for message in members for call in calls_of(message))

@@ -1,0 +1,81 @@
+"""The events that tell how a visit went: plain dicts, the same fields for every thread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph_compaction.engine.fallback import FALLBACK_NAME
+from langgraph_compaction.engine.tally import Tally
+from langgraph_compaction.engine.visit import Visit
+from langgraph_compaction.plan.cooling import failures_in_a_row
+from langgraph_compaction.plan.decision import Decision
+from langgraph_compaction.record import CompactionRecord
+
+
+def common_fields(decision: Decision) -> dict[str, Any]:
+    """What every event of a visit has beside its type."""
+    return {
+        "need": decision.need,
+        "reason": decision.reason,
+        "tokens_before": decision.usage.tokens,
+    }
+
+
+def fold_failed(
+    visit: Visit, record: CompactionRecord, tally: Tally, common: dict[str, Any], reason: str
+) -> dict[str, Any]:
+    """The event of a fold that lacks a text.
+
+    Args:
+        visit: what was looked at.
+        record: what the fold came to all the same.
+        tally: the calls.
+        common: fields of every event.
+        reason: why there is no text.
+    """
+    segments = record.get("segments", [])
+    if record is visit.record:
+        rest = "the thread is as it was"
+    elif segments and segments[-1]["model"] == FALLBACK_NAME:
+        rest = "extracts stand in for it"
+    else:
+        rest = "what was finished before counts"
+    return {
+        "type": "compaction.failed",
+        **common,
+        "reason": f"{reason.removesuffix('.')}; {rest}",
+        "failures": list(tally.failures),
+        "candidates": list(tally.candidates),
+        "in_a_row": failures_in_a_row(visit.record) + 1,
+    }
+
+
+def completed(
+    visit: Visit, record: CompactionRecord, tally: Tally, common: dict[str, Any], *, pruned: int
+) -> dict[str, Any]:
+    """The event of a visit that changed the digest or clips, or removed messages.
+
+    Args:
+        visit: what was looked at.
+        record: what it came to, before the prune.
+        tally: the calls.
+        common: fields of every event.
+        pruned: messages that leave the state.
+    """
+    segments = record.get("segments", [])
+    before = visit.record.get("last_summarized_index", -1)
+    last = record.get("last_summarized_index", -1)
+    return {
+        "type": "compaction.completed",
+        **common,
+        "tokens_after": visit.size(visit.layout(record)),
+        "first_index": before + 1 if last > before else None,
+        "last_index": last if last > before else None,
+        "segments": len(segments),
+        "condensed": tally.condensed,
+        "digest_tokens": sum(one["tokens"] for one in segments),
+        "model": segments[-1]["model"] if segments else None,
+        "attempts": tally.calls,
+        "candidates": list(tally.candidates),
+        "pruned": pruned,
+    }
