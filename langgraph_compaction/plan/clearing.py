@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from langchain_core.messages import BaseMessage, ToolMessage
 
 from langgraph_compaction.plan.pins import protected
-from langgraph_compaction.plan.policy import Policy
+from langgraph_compaction.plan.policy import ClearingRule, Policy
 from langgraph_compaction.record import Clearing, CompactionRecord, message_key
 from langgraph_compaction.view import Layout
 from langgraph_compaction.view.clearing import apply_clearing, place_of
@@ -42,6 +42,53 @@ class ClearingPlan:
     arguments: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """How far clearings of a thread may go, and what they do to its view.
+
+    Attributes:
+        messages: the messages channel.
+        rule: what may be cleared.
+        layout: the parts of the present view.
+        before: index of the last message that was cleared before, -1 where none was.
+        repeats: index after the last message up to which repeats are cleared.
+        pinned: keys of the messages up to there that a rule pins.
+    """
+
+    messages: Sequence[BaseMessage]
+    rule: ClearingRule
+    layout: Layout
+    before: int
+    repeats: int
+    pinned: Sequence[str]
+
+    def until(self, stop: int) -> Clearing:
+        """The clearing of repeats, and of everything before index ``stop``."""
+        anchor, newest = self.layout.anchor, max(stop - 1, self.before)
+        return Clearing(
+            last_index=anchor.position_of(newest) if newest >= anchor.boundary else -1,
+            last_id=self.messages[newest].id if newest >= anchor.boundary else None,
+            repeats_index=anchor.position_of(self.repeats - 1),
+            repeats_id=self.messages[self.repeats - 1].id,
+            min_chars=self.rule.min_chars,
+            argument_chars=self.rule.argument_chars,
+            protected_tools=list(self.rule.protected_tools),
+            pinned_ids=list(self.pinned),
+        )
+
+    def under(self, clearing: Clearing) -> Layout:
+        """The present view with another clearing."""
+        anchor = self.layout.anchor
+        cleared = apply_clearing(
+            self.messages,
+            clearing,
+            start=anchor.boundary,
+            position=anchor.position,
+            recall=self.layout.render.get("recall"),
+        )
+        return replace(self.layout, cleared=cleared)
+
+
 def plan_clearing(
     messages: Sequence[BaseMessage],
     record: CompactionRecord,
@@ -68,51 +115,19 @@ def plan_clearing(
     repeats, old = _ends(messages, found, rule.keep)
     if repeats <= anchor.boundary:
         return None
-    pinned = protected(messages, range(anchor.boundary, repeats), policy.pinned, set())
-    last = _cleared_before(messages, record.get("clearing"), layout)
-
-    def until(stop: int) -> Clearing:
-        """The clearing of repeats, and of everything before index ``stop``."""
-        newest = max(stop - 1, last)
-        return Clearing(
-            last_index=anchor.position_of(newest) if newest >= anchor.boundary else -1,
-            last_id=messages[newest].id if newest >= anchor.boundary else None,
-            repeats_index=anchor.position_of(repeats - 1),
-            repeats_id=messages[repeats - 1].id,
-            min_chars=rule.min_chars,
-            argument_chars=rule.argument_chars,
-            protected_tools=list(rule.protected_tools),
-            pinned_ids=[message_key(messages[index], index) for index in sorted(pinned)],
-        )
-
-    def under(clearing: Clearing) -> Layout:
-        return replace(
-            layout,
-            cleared=apply_clearing(
-                messages,
-                clearing,
-                start=anchor.boundary,
-                position=anchor.position,
-                recall=layout.render.get("recall"),
-            ),
-        )
-
-    least, most = under(until(0)), under(until(old))
-    changed = {*least.cleared.messages, *most.cleared.messages, *layout.cleared.messages}
-    touched = [group for group in found if not changed.isdisjoint(range(group.start, group.stop))]
-
-    def sizes(shown: Layout) -> list[int]:
-        return [count(shown.shown(range(group.start, group.stop))) for group in touched]
-
-    present, without, cut = sizes(layout), sizes(least), sizes(most)
-    freed, stop = sum(present) - sum(without), 0
-    for group, one, other in zip(touched, without, cut, strict=True):
-        if goal(freed) or group.stop > old:
-            break
-        freed, stop = freed + one - other, group.stop
-    clearing = until(stop)
-    made = under(clearing).cleared.messages
-    new = {index for index, message in made.items() if index not in layout.cleared.messages}
+    pinned = sorted(protected(messages, range(anchor.boundary, repeats), policy.pinned, set()))
+    reach = _Reach(
+        messages,
+        rule,
+        layout,
+        before=_cleared_before(messages, record.get("clearing"), layout),
+        repeats=repeats,
+        pinned=[message_key(messages[index], index) for index in pinned],
+    )
+    stop, freed = _least_stop(reach, found, old, count, goal)
+    clearing = reach.until(stop)
+    shown = reach.under(clearing).cleared.messages
+    new = [index for index in shown if index not in layout.cleared.messages]
     if not new or freed <= 0:
         return None
     results = sum(isinstance(messages[index], ToolMessage) for index in new)
@@ -125,6 +140,34 @@ def plan_clearing(
         results=results,
         arguments=len(new) - results,
     )
+
+
+def _least_stop(
+    reach: _Reach,
+    found: Sequence[Group],
+    old: int,
+    count: Callable[[Sequence[BaseMessage]], int],
+    goal: Callable[[int], bool],
+) -> tuple[int, int]:
+    """Index before which to clear so that the goal is reached, and the tokens that this frees.
+
+    Group by group from the oldest, each counted once; ``old`` is the index where it has to end.
+    """
+    least, most = reach.under(reach.until(0)), reach.under(reach.until(old))
+    views = (reach.layout, least, most)
+    changed = {index for view in views for index in view.cleared.messages}
+    touched = [group for group in found if not changed.isdisjoint(range(group.start, group.stop))]
+
+    def sizes(view: Layout) -> list[int]:
+        return [count(view.shown(range(group.start, group.stop))) for group in touched]
+
+    present, without, cut = map(sizes, views)
+    freed, stop = sum(present) - sum(without), 0
+    for group, kept, cleared in zip(touched, without, cut, strict=True):
+        if goal(freed) or group.stop > old:
+            break
+        freed, stop = freed + kept - cleared, group.stop
+    return stop, freed
 
 
 def _ends(messages: Sequence[BaseMessage], found: Sequence[Group], keep: int) -> tuple[int, int]:

@@ -1,0 +1,176 @@
+"""Measuring a thread as a visit finds it: its view, its sizes, and what could be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from langgraph_compaction.plan.boundaries import SEGMENT_FRAME, Span, choose_span
+from langgraph_compaction.plan.calibration import Calibration, calibration
+from langgraph_compaction.plan.clearing import ClearingPlan, plan_clearing
+from langgraph_compaction.plan.cooling import Cooling, cooling
+from langgraph_compaction.plan.fitting import Counter
+from langgraph_compaction.plan.policy import Policy
+from langgraph_compaction.plan.requests import Request
+from langgraph_compaction.plan.triggers import Usage, fired
+from langgraph_compaction.record import CompactionRecord
+from langgraph_compaction.view import Layout, lay_out
+from langgraph_compaction.view.digest import frame
+
+
+class Thread(Protocol):
+    """What a visit finds, and what it decides by."""
+
+    @property
+    def messages(self) -> Sequence[BaseMessage]:
+        """The messages channel."""
+
+    @property
+    def record(self) -> CompactionRecord:
+        """The record in the state."""
+
+    @property
+    def policy(self) -> Policy:
+        """The numbers to decide by."""
+
+    @property
+    def counter(self) -> Counter:
+        """Counts tokens."""
+
+    @property
+    def request(self) -> Request | None:
+        """The request in the thread's settings, carried out or not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """A thread as one visit finds it.
+
+    Attributes:
+        messages: the messages channel.
+        record: the record to view them under.
+        policy: the thread's, with what a report of the provider told of its tokens.
+        counter: counts tokens.
+        layout: the parts of the view.
+        counted: tokens of the view's messages, as the counter has them.
+        usage: what the trigger looks at.
+        calibration: the provider's report that corrected the count, None where there was none.
+        thread_steps: AI messages of the thread so far.
+        cooling: why the summarisers are left alone, None where they are not.
+        request: the request that is to be carried out, None where there is none.
+    """
+
+    messages: Sequence[BaseMessage]
+    record: CompactionRecord
+    policy: Policy
+    counter: Counter
+    layout: Layout
+    counted: int
+    usage: Usage
+    calibration: Calibration | None
+    thread_steps: int
+    cooling: Cooling | None
+    request: Request | None
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether the view exceeds the hard limit."""
+        return self.policy.hard is not None and self.usage.tokens > self.policy.hard
+
+    def after(self, freed: int) -> int:
+        """Tokens of a call with a view that has so many counted tokens less."""
+        return self.policy.call_tokens(self.counted - freed)
+
+    def span(self, policy: Policy) -> Span | None:
+        """The span to fold under a policy, None where there is none."""
+        fixed = self.counted - self.counter.messages(self.layout.recent) + self._frame()
+        return choose_span(self.messages, self.layout, policy, self.counter.messages, fixed=fixed)
+
+    def cost(self, span: Span) -> int:
+        """Tokens that a fold of the span may add to the view."""
+        return self._frame() + SEGMENT_FRAME + self.policy.segment_cap(span.tokens) + 1
+
+    def clearing(self) -> ClearingPlan | None:
+        """The least clearing that reaches the target, or all there is."""
+        return plan_clearing(
+            self.messages,
+            self.record,
+            self.layout,
+            self.policy,
+            self.counter.messages,
+            goal=self._reached,
+        )
+
+    def worthwhile_clearing(self) -> ClearingPlan | None:
+        """The clearing that there is, if it frees enough to pay for the broken prefix."""
+        found, rule = self.clearing(), self.policy.clearing
+        if found is None or rule is None or found.freed < rule.min_share * self.counted:
+            return None
+        return found
+
+    def _reached(self, freed: int) -> bool:
+        """Whether the view comes down to the target, and below trigger and hard limit."""
+        policy, tokens = self.policy, self.after(freed)
+        limits = [n for n in (policy.target, policy.hard) if n is not None]
+        usage = replace(self.usage, tokens=tokens)
+        return all(tokens <= n for n in limits) and not fired(policy.clauses, usage, policy.window)
+
+    def _frame(self) -> int:
+        """Tokens of the digest's opening and closing lines, which a first fold brings with it."""
+        return self.counter.text(frame(self.layout.render)) if self.layout.digest is None else 0
+
+
+def look_at(thread: Thread, record: CompactionRecord | None = None) -> Look:
+    """Measure a thread; O(view).
+
+    Args:
+        thread: what the visit finds.
+        record: another record than the thread's own to view it under.
+    """
+    messages, policy = thread.messages, thread.policy
+    record = thread.record if record is None else record
+    layout = lay_out(messages, record, defaults=policy.render)
+    view = layout.view()
+    sizes = list(map(thread.counter.message, view))
+    report = None
+    if policy.calibrate:
+        made_after = layout.anchor.made_after
+        report = calibration(messages, view, sizes, made_after, policy.window)
+    counted = sum(sizes)
+    if report is None:
+        tokens = policy.call_tokens(counted)
+    else:
+        tokens = report.reported + round((counted - report.counted) * report.slope)
+        # What comes after a fold is judged without the report: less than counted is not promised.
+        slope = max(1.0, report.slope)
+        beyond = report.reported - report.counted * slope - policy.overhead
+        policy = replace(policy, slope=slope, beyond=max(0.0, beyond), beyond_of=report.counted)
+    steps = _steps_since_fold(messages, layout)
+    thread_steps = record.get("steps_at_fold", 0) + steps
+    request = thread.request
+    if request is not None and request.id == record.get("request_id"):
+        request = None
+    return Look(
+        messages=messages,
+        record=record,
+        policy=policy,
+        counter=thread.counter,
+        layout=layout,
+        counted=counted,
+        usage=Usage(tokens=tokens, messages=len(view), steps=steps),
+        calibration=report,
+        thread_steps=thread_steps,
+        cooling=cooling(record, messages, steps=thread_steps, tokens=tokens, request=request),
+        request=request,
+    )
+
+
+def _steps_since_fold(messages: Sequence[BaseMessage], layout: Layout) -> int:
+    """AI messages that came after the last fold was made."""
+    return sum(
+        isinstance(messages[index], AIMessage)
+        for index in range(layout.anchor.folded_after, len(messages))
+    )
