@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.prebuilt import ToolRuntime
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from langgraph_compaction.archive import Archive, Steps, aperform, archive_of, perform
 from langgraph_compaction.errors import ConfigurationError
@@ -32,11 +32,20 @@ _WORDS = ", or `query` (words to search for; `first` and `last` narrow it)"
 _NOWHERE = InMemoryStore()
 """Stands for a store where there is none; nothing is asked of it."""
 
-_Id = Annotated[str | None, Field(description="Id of a message or of a tool call.")]
-_First = Annotated[int | None, Field(description="Position of the first message, from 0.")]
-_Last = Annotated[int | None, Field(description="Position of the last message, inclusive.")]
-_Query = Annotated[str | None, Field(description="Words to search for.")]
-_Page = Annotated[int | None, Field(description="Which page of the answer, from 1.")]
+
+class Look(BaseModel):
+    """What the agent's model may say: an id, or positions."""
+
+    id: str | None = Field(None, description="Id of a message or of a tool call.")
+    first: int | None = Field(None, description="Position of the first message, from 0.")
+    last: int | None = Field(None, description="Position of the last message, inclusive.")
+    page: int | None = Field(None, description="Which page of the answer, from 1.")
+
+
+class Search(Look):
+    """The same, and words."""
+
+    query: str | None = Field(None, description="Words to search for.")
 
 
 def create_recall_tool(
@@ -57,6 +66,10 @@ def create_recall_tool(
     Originals in the state are found there; pruned ones in the archive, of this thread and this
     branch of it alone. Reasoning is left out.
 
+    What a call may raise: `MissingChannelError` where the state lacks a channel, `RecordError` or
+    `RecordVersionError` where the record cannot be read, and `CompactionError` where a newer
+    version of this package archived an original.
+
     Args:
         archive: the store with the pruned originals; None: the store that the graph runs with.
         name: the tool's name. Give it to the node, too (``recall_tool=``), so that placeholders
@@ -72,9 +85,7 @@ def create_recall_tool(
             and every later one. False: as a marker.
 
     Raises:
-        ConfigurationError: an argument is unusable, or ``search`` without the extra. When the tool
-            is called: `MissingChannelError` where the state lacks a channel, `RecordError` where
-            the record cannot be read.
+        ConfigurationError: an argument is unusable, or ``search`` without the extra.
     """
     if max_tokens < LEAST_TOKENS:
         raise ConfigurationError(
@@ -92,71 +103,28 @@ def create_recall_tool(
     )
 
     def prepared(
-        runtime: ToolRuntime[Any, Any], request: Request
+        runtime: ToolRuntime[Any, Any], given: dict[str, Any]
     ) -> tuple[BaseStore, Steps[Content]]:
         messages, record = read_state(
             runtime.state, messages_key=messages_key, compaction_key=compaction_key
         )
         store = runtime.store if archive is None else archive
         found = _archive(store, runtime.config)
-        return store or _NOWHERE, steps_of_answer(request, messages, record, found, options)
+        steps = steps_of_answer(Request(**given), messages, record, found, options)
+        return store or _NOWHERE, steps
 
-    def answer(runtime: ToolRuntime[Any, Any], request: Request) -> Content:
-        store, steps = prepared(runtime, request)
-        return perform(store, steps)
+    def recall(runtime: ToolRuntime[Any, Any], **given: Any) -> Content:
+        return perform(*prepared(runtime, given))
 
-    async def aanswer(runtime: ToolRuntime[Any, Any], request: Request) -> Content:
-        store, steps = prepared(runtime, request)
-        return await aperform(store, steps)
-
-    # Two pairs, since a tool's arguments are its function's parameters.
-    def recall(
-        runtime: ToolRuntime[Any, Any],
-        *,
-        id: _Id = None,
-        first: _First = None,
-        last: _Last = None,
-        query: _Query = None,
-        page: _Page = None,
-    ) -> Content:
-        return answer(runtime, Request(id, first, last, query, page))
-
-    async def arecall(
-        runtime: ToolRuntime[Any, Any],
-        *,
-        id: _Id = None,
-        first: _First = None,
-        last: _Last = None,
-        query: _Query = None,
-        page: _Page = None,
-    ) -> Content:
-        return await aanswer(runtime, Request(id, first, last, query, page))
-
-    def look_up(
-        runtime: ToolRuntime[Any, Any],
-        *,
-        id: _Id = None,
-        first: _First = None,
-        last: _Last = None,
-        page: _Page = None,
-    ) -> Content:
-        return answer(runtime, Request(id, first, last, None, page))
-
-    async def alook_up(
-        runtime: ToolRuntime[Any, Any],
-        *,
-        id: _Id = None,
-        first: _First = None,
-        last: _Last = None,
-        page: _Page = None,
-    ) -> Content:
-        return await aanswer(runtime, Request(id, first, last, None, page))
+    async def arecall(runtime: ToolRuntime[Any, Any], **given: Any) -> Content:
+        return await aperform(*prepared(runtime, given))
 
     return StructuredTool.from_function(
-        func=recall if search else look_up,
-        coroutine=arecall if search else alook_up,
+        func=recall,
+        coroutine=arecall,
         name=name,
         description=DESCRIPTION.format(words=_WORDS if search else ""),
+        args_schema=Search if search else Look,
     )
 
 

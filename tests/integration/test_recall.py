@@ -448,6 +448,33 @@ def test_without_search_there_is_no_query() -> None:
     assert "blue heron" in from_state({"id": "m0"}, search=False)
 
 
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("search", [False, True])
+async def test_a_tools_node_and_an_agent_give_it_the_state(
+    search: bool, asynchronous: bool
+) -> None:
+    tool = create_recall_tool(search=search)
+    schema: Any = tool.tool_call_schema
+    told = schema.model_json_schema()["properties"]  # what the model is told
+    assert set(told) == {"id", "first", "last", "page"} | ({"query"} if search else set())
+    assert all(one["description"] for one in told.values())
+    builder = StateGraph(CompactionState)
+    builder.add_node("tools", ToolNode([tool]))
+    builder.add_edge(START, "tools")
+    # What a model makes up is not given on, least of all in place of the state.
+    made_up = asking(id="m0", runtime="mine", zebra=1)
+
+    def reply(messages: list[BaseMessage]) -> AIMessage:
+        return AIMessage("Done.") if isinstance(messages[-1], ToolMessage) else made_up
+
+    agent: Any = create_agent(ScriptedModel(reply=reply), [tool], state_schema=CompactionState)
+    for run, last in ((builder.compile(), [made_up]), (agent, [])):
+        values = {"messages": [*transcript(), *last], "compaction": {}}
+        after = await run.ainvoke(values) if asynchronous else run.invoke(values)
+        answer = next(one for one in after["messages"] if getattr(one, "name", "") == "recall")
+        assert "blue heron" in answer.text
+
+
 def test_a_search_without_its_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("langgraph_compaction.recall.ranking.find_spec", lambda name: None)
     with pytest.raises(ConfigurationError, match=r"langgraph-compaction\[recall\]"):
