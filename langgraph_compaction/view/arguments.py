@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage
 
 from langgraph_compaction.view.blocks import call_in
 from langgraph_compaction.view.json import safe_json
+from langgraph_compaction.view.remedies import again
 
 HEAD_CHARS = 100
 """Characters that a long text in the arguments keeps: what it begins with tells what it was."""
@@ -22,19 +23,21 @@ DEEPEST = 20
 """Levels of nesting below which a value is left out."""
 
 
-def shortened_calls(message: AIMessage, limit: int) -> AIMessage | None:
+def shortened_calls(message: AIMessage, limit: int, recall: str | None = None) -> AIMessage | None:
     """The message with arguments of more than ``limit`` characters shortened; None: as it was.
 
     Args:
         message: an AI message whose calls have been answered.
         limit: characters that the arguments of one call may have as JSON; 0 or less: any number.
+        recall: name of the tool that brings originals back, None where the agent has none.
     """
     if limit <= 0 or not message.tool_calls:
         return None
     shorter: dict[str | None, Any] = {}
     calls = []
     for call in message.tool_calls:
-        found = _shorter(call["args"], limit)
+        remedy = f" {again(recall, call.get('id'))}" if recall and call.get("id") else ""
+        found = _shorter(call["args"], limit, remedy)
         calls.append(call if found is None else {**call, "args": found})
         if found is not None:
             shorter[call.get("id")] = found
@@ -49,27 +52,27 @@ def shortened_calls(message: AIMessage, limit: int) -> AIMessage | None:
     return message.model_copy(update=update)
 
 
-def _shorter(arguments: Any, limit: int) -> Any:
+def _shorter(arguments: Any, limit: int, remedy: str) -> Any:
     written = safe_json(arguments)
     if len(written) <= limit:
         return None
-    found = _shortened(arguments, 0)
+    found = _shortened(arguments, 0, remedy)
     return found if len(safe_json(found)) < len(written) else None
 
 
-def _shortened(value: Any, depth: int) -> Any:
+def _shortened(value: Any, depth: int, remedy: str) -> Any:
     if depth > DEEPEST:
         return "[... cleared ...]"
     if isinstance(value, str):
-        mark = f"[... {len(value) - HEAD_CHARS:,} characters cleared ...]"
+        mark = f"[... {len(value) - HEAD_CHARS:,} characters cleared ...{remedy}]"
         return value[:HEAD_CHARS] + mark if len(value) > HEAD_CHARS + len(mark) else value
     if isinstance(value, Mapping):
-        return {key: _shortened(item, depth + 1) for key, item in value.items()}
+        return {key: _shortened(item, depth + 1, remedy) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        items = [_shortened(item, depth + 1) for item in value[: HEAD_ITEMS + 1]]
+        items = [_shortened(item, depth + 1, remedy) for item in value[: HEAD_ITEMS + 1]]
         if len(value) <= HEAD_ITEMS + 1:
             return items
-        return [*items[:HEAD_ITEMS], f"[... {len(value) - HEAD_ITEMS:,} items cleared ...]"]
+        return [*items[:HEAD_ITEMS], f"[... {len(value) - HEAD_ITEMS:,} items cleared ...{remedy}]"]
     return value
 
 

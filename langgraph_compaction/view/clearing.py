@@ -103,10 +103,12 @@ def _in_run(
             reason = None if index <= last else repeated.get(index)
             if index not in run.strays and (index <= last or reason):
                 name = message.name or str(names.get(message.tool_call_id) or "a tool")
-                how = reason or again(rule.recall, message.tool_call_id)
+                how = again(rule.recall, message.tool_call_id)
+                if reason:  # what stands below is told first; this one may be wanted all the same
+                    how = f"{reason} {how}" if rule.recall else reason
                 shown = _placeholder(message, name, how, rule.clearing["min_chars"])
         elif isinstance(message, AIMessage) and index <= last and not run.unanswered:
-            shown = shortened_calls(message, rule.clearing["argument_chars"])
+            shown = shortened_calls(message, rule.clearing["argument_chars"], rule.recall)
         if shown is not None:
             yield index, shown
 

@@ -18,7 +18,12 @@ def safe_json(value: Any) -> str:
 
 
 def _no_json(value: Any) -> str:
-    return "" if isinstance(value, bytes | bytearray) else str(value)
+    if isinstance(value, bytes | bytearray):
+        return ""
+    try:
+        return str(value)
+    except ValueError:  # an integer of more digits than Python writes out
+        return f"[{type(value).__name__}]"
 
 
 def _leaves(value: Any) -> Iterator[str]:

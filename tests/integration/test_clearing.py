@@ -132,6 +132,25 @@ def test_repeats_and_superseded_reads_come_first() -> None:
     assert cleared(view) == ["t0", "t1", "t2", "t3", "t4"]
 
 
+def test_what_is_repeated_or_shortened_names_its_handle_too() -> None:
+    long: Any = {"path": "/a.py", "text": "x = y\n" * 500}
+    call: Any = {"name": "write", "args": long, "id": "w"}
+    wrote = [
+        AIMessage("", id="aw", tool_calls=[call]),
+        ToolMessage("ok", tool_call_id="w", id="tw"),
+    ]
+    compact = node(recall_tool="recall")
+    messages = [*history(0), *wrote, *history(9)[1:]]
+    first: Any = compact.view(visited(compact, state_of(messages)))[1]
+    assert first.tool_calls[0]["args"]["text"].endswith('cleared ... recall(id="w") shows it.]')
+    compact = node(recall_tool="recall", target=None, trigger=("tokens", 8_700))
+    messages = [*history(0), *read(0), *history(7)[3:], *read(0), *read(20)]
+    older = compact.view(visited(compact, state_of(messages)))[2]
+    assert str(older.content).endswith(
+        'The same text stands further below. recall(id="c0") shows it.]'
+    )
+
+
 def test_an_error_does_not_supersede_a_result_and_is_kept() -> None:
     failing = read(9, path="/src/0.py", text="no such file\n" * 200, status="error")
     compact = node(target=2_000, clear_keep=0)

@@ -102,3 +102,9 @@ def test_what_is_shortened_is_shorter_json_with_the_same_keys(
     assert json.loads(json.dumps(found)) == found
     assert len(safe_json(found)) < len(safe_json(arguments))
     assert found.keys() == arguments.keys()
+
+
+def test_an_integer_of_any_length_is_no_obstacle() -> None:
+    huge = 10**5_000
+    assert shortened_calls(called({"n": huge, "text": "x" * 900}), 200) is not None
+    assert "[int]" in safe_json({"n": huge})
