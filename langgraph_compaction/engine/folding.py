@@ -26,6 +26,7 @@ from langgraph_compaction.record import (
     DigestSegment,
     Render,
     message_key,
+    render_of,
     tokens_of,
 )
 from langgraph_compaction.view.anchors import Anchor
@@ -79,7 +80,7 @@ def folded(
 ) -> Generator[Effect, object, Outcome]:
     """Fold the span part by part; a finished part counts even if a later one fails."""
     messages, anchor = visit.messages, decision.layout.anchor
-    render: Render = {**visit.policy.render, **visit.record.get("render", {}), "task": span.task}
+    render: Render = {**render_of(visit.record, visit.policy.render), "task": span.task}
     steps = visit.record.get("steps_at_fold", 0) + decision.usage.steps
     record, failed = visit.record, False
     # A digest that is not shown belongs to a chat that was cleared: the chain starts anew.
