@@ -10,7 +10,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from langgraph_compaction.changes import changed_now, revised
+from langgraph_compaction.changes import changed_now, covering, revised
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.record import (
     EDITED,
@@ -19,7 +19,7 @@ from langgraph_compaction.record import (
     message_key,
 )
 from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, read_state
-from langgraph_compaction.view.anchors import Anchor, fingerprint, locate
+from langgraph_compaction.view.anchors import Anchor, locate
 
 
 def by_hand(record: CompactionRecord, messages: Sequence[BaseMessage]) -> CompactionRecord:
@@ -129,24 +129,15 @@ def restore(
     boundary = _end_of(new_end, messages, anchor)
     names = {name for gone in dropped for name in gone.get("absorbed_ids", ())}
     names.update(record.get("kept_ids", ()))
-    kept = [
-        (index, message_key(messages[index], index))
-        for index in range(boundary)
-        if message_key(messages[index], index) in names
-    ]
-    changed: CompactionRecord = {
-        **record,
-        "segments": left,
-        "last_summarized_index": new_end["last_index"],
-        "last_summarized_id": messages[boundary - 1].id if boundary > 0 else None,
-        "next_id": messages[boundary].id if boundary < len(messages) else None,
-        "kept_ids": [name for _, name in kept],
-        "kept_hints": [index for index, _ in kept],
-        "boundary_hint": boundary,
-    }
-    changed.pop("fingerprint", None)
-    if boundary > 0 and messages[boundary - 1].id is None:
-        changed["fingerprint"] = fingerprint(messages, boundary)
+    changed = covering(
+        {**record, "segments": left},
+        messages,
+        stop=boundary,
+        last=new_end["last_index"],
+        last_id=messages[boundary - 1].id if boundary > 0 else None,
+        kept=[i for i in range(boundary) if message_key(messages[i], i) in names],
+    )
+    changed.pop("clearing", None)  # what shows again shows as it was
     return {compaction_key: by_hand(changed, messages)}
 
 

@@ -66,12 +66,7 @@ def forget(
     """
     messages, record = read_state(state, messages_key=messages_key, compaction_key=compaction_key)
     anchor = locate(messages, record)
-    kept = set(anchor.kept)
-    gone = {
-        index
-        for index in range(anchor.boundary)
-        if index not in kept and not is_marked(messages[index])
-    }
+    gone = {index for index in anchor.hidden if not is_marked(messages[index])}
     hidden = [messages[index] for index in sorted(gone)]
     if any(message.id is None for message in hidden):
         raise ConfigurationError(

@@ -267,13 +267,16 @@ def test_a_clearing_only_grows_until_the_next_fold() -> None:
 
 def test_a_restore_shows_originals_and_not_their_placeholders() -> None:
     state = visited(node(clear=False), state_of(history()))
-    assert "segments" in state["compaction"]
     state["messages"] += [message for n in range(20, 30) for message in read(n)]
+    state = visited(node(clear=False), state)
+    assert len(state["compaction"]["segments"]) == 2
+    state["messages"] += [message for n in range(30, 40) for message in read(n)]
     state = visited(node(), state)
     assert cleared(model_view(state))
-    update = restore(state, segment=0)
-    back = {**state, "compaction": merge_compaction(state["compaction"], update["compaction"])}
-    assert cleared(model_view(back)) == []
+    for segment in range(len(state["compaction"]["segments"])):
+        update = restore(state, segment=segment)
+        back = {**state, "compaction": merge_compaction(state["compaction"], update["compaction"])}
+        assert cleared(model_view(back)) == []
 
 
 def test_a_clearing_has_to_be_worth_the_broken_prefix() -> None:
