@@ -129,6 +129,9 @@ class Clearing(TypedDict):
     """Characters of a call's arguments, as JSON, above which they are shortened; 0: never."""
     protected_tools: list[str]
     """Names of tools whose results and arguments stay."""
+    fingerprint: NotRequired[str]
+    """Only where messages have no ids: a hash of those up to ``repeats_index``, so that another
+    chat is not mistaken for this one."""
     pinned_ids: list[str]
     """Keys of messages up to there that stay because a rule pins them, see `message_key`."""
 

@@ -185,7 +185,7 @@ _WHOLE_NUMBERS: dict[str, int] = {
     "max_digest_tokens": 200,
     "min_segment_tokens": 1,
     "max_segment_tokens": 1,
-    "clear_keep": 0,
+    "clear_keep": 1,
     "clear_min_chars": 0,
     "clear_argument_chars": 0,
     "min_fold_tokens": 0,

@@ -134,6 +134,8 @@ def _pass(
         record, failed = yield from _fold(visit, decision, decision.span, writer, common)
         if decision.need == "hard":
             record = yield from cleared_to_fit(visit, record, common)
+        elif failed and record is visit.record and decision.clearing is not None:
+            record = yield from clear(visit, record, decision.clearing, common)
     elif decision.clearing is not None:
         record = yield from clear(visit, record, decision.clearing, common)
     if visit.policy.clauses:

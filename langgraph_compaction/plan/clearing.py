@@ -15,6 +15,7 @@ from langgraph_compaction.plan.pins import protected
 from langgraph_compaction.plan.policy import ClearingRule, Policy
 from langgraph_compaction.record import Clearing, CompactionRecord, message_key
 from langgraph_compaction.view import Layout
+from langgraph_compaction.view.anchors import fingerprint
 from langgraph_compaction.view.clearing import apply_clearing, place_of
 from langgraph_compaction.view.pairing import Group, calls_of, first_open, groups
 
@@ -65,7 +66,7 @@ class _Reach:
     def until(self, stop: int) -> Clearing:
         """The clearing of repeats, and of everything before index ``stop``."""
         anchor, newest = self.layout.anchor, max(stop - 1, self.before)
-        return Clearing(
+        clearing = Clearing(
             last_index=anchor.position_of(newest) if newest >= anchor.boundary else -1,
             last_id=self.messages[newest].id if newest >= anchor.boundary else None,
             repeats_index=anchor.position_of(self.repeats - 1),
@@ -75,6 +76,9 @@ class _Reach:
             protected_tools=list(self.rule.protected_tools),
             pinned_ids=list(self.pinned),
         )
+        if clearing["repeats_id"] is None:
+            clearing["fingerprint"] = fingerprint(self.messages, self.repeats)
+        return clearing
 
     def under(self, clearing: Clearing) -> Layout:
         """The present view with another clearing."""
@@ -182,8 +186,6 @@ def _ends(messages: Sequence[BaseMessage], found: Sequence[Group], keep: int) ->
         for group in found[:complete]
         if any(calls_of(messages[run.start]) for run in group.runs)
     ]
-    if keep <= 0:
-        return repeats, repeats
     return repeats, with_calls[-keep].start if len(with_calls) > keep else 0
 
 
@@ -194,4 +196,4 @@ def _cleared_before(
     if clearing is None:
         return -1
     hint = layout.anchor.index_of(clearing["last_index"])
-    return place_of(messages, hint, clearing["last_id"])
+    return place_of(messages, hint, clearing["last_id"], layout.anchor.boundary)

@@ -44,8 +44,8 @@ class Decision:
         predicted: tokens of the call after the clearing, or after a fold of the span into one
             segment of full length.
         span: the messages to fold, with action "fold".
-        clearing: what to clear, with action "clear"; with "fold" at the hard limit, what to clear
-            if no digest can be had and that frees enough to pay for itself.
+        clearing: what to clear, with action "clear"; with "fold", what to clear if no digest can be
+            had and that frees enough to pay for itself.
         layout: the parts of the view that was measured.
         policy: the numbers that were decided by: the thread's, with what was found out here.
         calibration: the provider's report that corrected the count, None where there was none.
@@ -140,7 +140,8 @@ def _soft(look: Look) -> Decision:
             f"a fold is worth ({worth} tokens)."
         )
         return _instead(look, clearing, "skip", reason)
-    return _decision(look, "soft", "fold", "The trigger fired.", span=span)
+    reason = "The trigger fired."
+    return _decision(look, "soft", "fold", reason, span=span, clearing=clearing)
 
 
 def _instead(look: Look, clearing: ClearingPlan | None, action: Action, reason: str) -> Decision:

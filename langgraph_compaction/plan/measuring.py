@@ -112,8 +112,13 @@ class Look:
         return found
 
     def _reached(self, freed: int) -> bool:
-        """Whether the view comes down to the target, and below trigger and hard limit."""
+        """Whether the view comes down to the target, and below trigger and hard limit.
+
+        By no less than a clearing is worth.
+        """
         policy, tokens = self.policy, self.after(freed)
+        if policy.clearing is not None and freed < policy.clearing.min_share * self.counted:
+            return False
         limits = [n for n in (policy.target, policy.hard) if n is not None]
         usage = replace(self.usage, tokens=tokens)
         return all(tokens <= n for n in limits) and not fired(policy.clauses, usage, policy.window)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from langgraph_compaction.record import Clearing, message_key
+from langgraph_compaction.view.anchors import fingerprint
 from langgraph_compaction.view.arguments import shortened_calls
 from langgraph_compaction.view.blocks import block_marker, blocks_of, is_reasoning, visible_text
 from langgraph_compaction.view.json import safe_json
@@ -22,6 +23,9 @@ from langgraph_compaction.view.pairing import Group, Run, calls_of, groups
 from langgraph_compaction.view.remedies import again
 
 REPEATED = "The same text stands further below."
+LEAST_NEWER = 0.5
+"""Characters of a newer result, as a share of the older one's, from which on it takes its place:
+"unchanged since last read" does not."""
 SUPERSEDED = "A newer result of the same call stands further below."
 
 
@@ -66,13 +70,14 @@ def apply_clearing(
     if clearing is None:
         return NOTHING_CLEARED
     offset = start - position
-    last = place_of(messages, clearing["last_index"] + offset, clearing["last_id"])
-    repeats = place_of(messages, clearing["repeats_index"] + offset, clearing["repeats_id"])
+    last = place_of(messages, clearing["last_index"] + offset, clearing["last_id"], start)
+    repeats = place_of(messages, clearing["repeats_index"] + offset, clearing["repeats_id"], start)
     stop = max(last, repeats) + 1
-    if stop <= start:
+    known = clearing.get("fingerprint")
+    if stop <= start or (known is not None and known != fingerprint(messages, repeats + 1)):
         return NOTHING_CLEARED
     taken = list(_until(groups(messages, start), stop))
-    repeated = _repeated(messages, taken) if repeats > last else {}
+    repeated = _repeated(messages, [group for group in taken if group.stop > last + 1], stop)
     found: dict[int, BaseMessage] = {}
     for group in taken:
         if not _exempt(messages, group, clearing):
@@ -113,18 +118,29 @@ def _in_run(
             yield index, shown
 
 
-def place_of(messages: Sequence[BaseMessage], hint: int, known: str | None) -> int:
-    """Index of the message at a mark; -1 where it is gone: then nothing is cleared by it."""
-    if 0 <= hint < len(messages) and messages[hint].id == known:
+def place_of(messages: Sequence[BaseMessage], hint: int, known: str | None, start: int) -> int:
+    """Index of the message at a mark; -1 where it is gone: then nothing is cleared by it.
+
+    Removals only move it to the front. Where it stands further back it was added again, and
+    proves nothing.
+
+    Args:
+        messages: the messages channel.
+        hint: where it stood.
+        known: its id.
+        start: index of the first message that is not covered.
+    """
+    if start <= hint < len(messages) and messages[hint].id == known:
         return hint
     if known is None:
         return -1
-    return next((i for i in range(len(messages) - 1, -1, -1) if messages[i].id == known), -1)
+    last = min(hint, len(messages)) - 1
+    return next((i for i in range(last, start - 1, -1) if messages[i].id == known), -1)
 
 
 def _until(found: Iterator[Group], stop: int) -> Iterator[Group]:
     for group in found:
-        if group.stop > stop:
+        if group.start >= stop:
             return
         yield group
 
@@ -162,34 +178,48 @@ def _placeholder(message: ToolMessage, name: str, how: str, least: int) -> ToolM
     return message.model_copy(update={"content": placeholder})
 
 
-def _repeated(messages: Sequence[BaseMessage], taken: Sequence[Group]) -> dict[int, str]:
+def _repeated(messages: Sequence[BaseMessage], taken: Sequence[Group], stop: int) -> dict[int, str]:
     """Results of which a later one of these groups says the same, or is newer: index and reason.
 
-    The newer one has to be no error: an older result that is right must not make room for it.
+    The later one has to stay itself, and to be no error. A newer one has to come from another
+    message of the agent (parallel calls are all news), and to be no mere note that nothing
+    changed: an older result that is right must not make room for it.
     """
-    by_call: dict[tuple[str, str], int] = {}
-    by_text: dict[bytes, int] = {}
+    sizes: dict[tuple[str, str], int] = {}
+    texts: set[bytes] = set()
     found: dict[int, str] = {}
-    for group in reversed(taken):
-        for run in reversed(group.runs):
-            calls = {call.get("id"): call for call in calls_of(messages[run.start])}
-            for index in range(run.stop - 1, run.start, -1):
-                message = messages[index]
-                if not isinstance(message, ToolMessage) or index in run.strays:
-                    continue
-                if message.status == "error":
-                    continue
-                call = calls.get(message.tool_call_id)
-                key = _key(call) if call else None
-                text = _digest(message)
-                if text in by_text:
-                    found[index] = REPEATED
-                elif key in by_call:
-                    found[index] = SUPERSEDED
-                by_text.setdefault(text, index)
+    for run in (run for group in reversed(taken) for run in reversed(group.runs)):
+        calls = {call.get("id"): call for call in calls_of(messages[run.start])}
+        here: dict[tuple[str, str], int] = {}
+        for index in range(min(run.stop, stop) - 1, run.start, -1):
+            message = messages[index]
+            if not isinstance(message, ToolMessage) or index in run.strays:
+                continue
+            if message.status == "error":
+                continue
+            call = calls.get(message.tool_call_id)
+            key, size = _key(call) if call else None, _size(message)
+            text = _digest(message)
+            if text in texts:
+                found[index] = REPEATED
+            elif key in sizes and sizes[key] >= size * LEAST_NEWER:
+                found[index] = SUPERSEDED
+            else:
+                texts.add(text)
                 if key is not None:
-                    by_call.setdefault(key, index)
+                    here.setdefault(key, size)
+        for key, size in here.items():
+            sizes.setdefault(key, size)
     return found
+
+
+def _size(message: ToolMessage) -> int:
+    """Characters of a result; of one with media, those of its markers and text."""
+    shown = (
+        block_marker(block) if visible_text(block) is None else visible_text(block) or ""
+        for block in blocks_of(message.content)
+    )
+    return sum(map(len, shown))
 
 
 def _key(call: Mapping[str, Any]) -> tuple[str, str]:

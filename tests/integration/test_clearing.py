@@ -153,7 +153,7 @@ def test_what_is_repeated_or_shortened_names_its_handle_too() -> None:
 
 def test_an_error_does_not_supersede_a_result_and_is_kept() -> None:
     failing = read(9, path="/src/0.py", text="no such file\n" * 200, status="error")
-    compact = node(target=2_000, clear_keep=0)
+    compact = node(target=2_000, clear_keep=1)
     messages = [*history(8), *failing, *read(10)]
     view = compact.view(visited(compact, state_of(messages)))
     assert "t9" not in cleared(view)
@@ -284,8 +284,11 @@ def test_a_clearing_has_to_be_worth_the_broken_prefix() -> None:
     filler = [HumanMessage("w " * 3_600, id=f"f{n}") for n in range(2)]
     tail = [m for n in range(4, 7) for m in read(n, text="ok")]
     state = state_of([HumanMessage("Go.", id="h"), *small, *filler, *tail])
-    assert node(target=None).explain(state).action == "fold"
-    assert node(clear_min_share=0.05, target=None).explain(state).action == "clear"
+    assert node(clear_min_share=0.2, target=None).explain(state).action == "fold"
+    # Two results would bring the view below the trigger, but are not worth it: three are.
+    compact = node(target=None)
+    assert compact.explain(state).action == "clear"
+    assert cleared(compact.view(visited(compact, state))) == ["t0", "t1", "t2"]
 
 
 def test_off_means_off() -> None:
@@ -301,40 +304,26 @@ def test_a_thread_that_prunes_folds_unless_it_is_told_to_clear() -> None:
     assert node(clear=True, **pruning).explain(state_of(history())).action == "clear"
 
 
-def test_clips_after_a_clearing_are_told() -> None:
-    events = list[dict[str, Any]]()
-    calls: Any = [{"name": "read_file", "args": {"n": n}, "id": f"c{n}"} for n in range(4)]
-    results = [ToolMessage(text_of(n), tool_call_id=f"c{n}", id=f"t{n}") for n in range(4)]
+def unfoldable() -> State:
+    """A task that fills the window, one old result that is worth no fold, and the newest one."""
     task = HumanMessage("word " * 9_000, id="h")
-    compact = node(
-        hook=events.append, context_window=9_000, trigger=("tokens", 7_900), clear_keep=0
-    )
-    state = state_of([task, AIMessage("", id="a", tool_calls=calls), *results])
-    state = {**state, "compaction": compact.invoke(state)["compaction"]}
-    assert cleared(compact.view(state)) == ["t0", "t1", "t2", "t3"]
-    assert compact.measure(state).tokens <= 8_100
-    assert [event["type"] for event in events] == ["compaction.cleared", "compaction.completed"]
-    assert events[1]["tokens_after"] == compact.measure(state).tokens
+    return state_of([task, *read(0, text=text_of(0, 700)), *read(1, text="ok")])
 
 
-@pytest.mark.parametrize("count", [1, 2, 4])  # one frees less than clear_min_share
-def test_at_the_hard_limit_a_visit_does_what_explain_says(count: int) -> None:
+def test_at_the_hard_limit_a_visit_clears_and_clips_and_explain_says_so() -> None:
     events = list[dict[str, Any]]()
     limits: dict[str, Any] = {"context_window": 9_000, "trigger": ("tokens", 7_900)}
-    compact = node(hook=events.append, clear_keep=0, **limits)
-    pairs = [read(n) for n in range(count)]
-    calls = [call for pair in pairs for call in pair[0].tool_calls]  # type: ignore[attr-defined]
-    group = [AIMessage("", id="a", tool_calls=calls), *[pair[1] for pair in pairs]]
-    state = state_of([HumanMessage("word " * 9_000, id="h"), *group])
+    compact = node(hook=events.append, clear_keep=1, clear_min_chars=100, **limits)
+    state = unfoldable()
     told = compact.explain(state)
     assert (told.need, told.action, told.span) == ("hard", "clear", None)
     state = {**state, "compaction": compact.invoke(state)["compaction"]}
-    assert events[0]["type"] == "compaction.cleared"
+    assert [event["type"] for event in events] == ["compaction.cleared", "compaction.completed"]
     assert (events[0]["first_index"], events[0]["last_index"]) == told.cleared
     assert events[0]["reason"] == told.reason
     assert events[0]["tokens_after"] == told.tokens_after
-    assert len(cleared(compact.view(state))) == count
-    assert compact.measure(state).tokens <= 8_100
+    assert cleared(compact.view(state)) == ["t0"]
+    assert events[1]["tokens_after"] == compact.measure(state).tokens <= 8_100
 
 
 def test_a_veto_at_the_hard_limit_clears_before_it_clips() -> None:
@@ -392,13 +381,75 @@ def test_while_the_summarisers_rest_clearing_goes_on() -> None:
     compact = node(failing, target=2_500)
     state = visited(compact, state_of(history()))
     assert state["compaction"]["failures"]["count"] == 1
-    assert "clearing" not in state["compaction"]
+    assert len(cleared(compact.view(state))) == 7  # in the visit whose fold failed
+    assert compact.invoke(state) == {}
+    state["compaction"]["failures"]["count"] = 3  # the breaker is open
+    state["messages"] += [m for n in (20, 21) for m in read(n, text=text_of(n, 9_000))]
     again = compact.explain(state)
     assert again.action == "clear"
     assert again.cooling is not None
     state = visited(compact, state)
-    assert cleared(compact.view(state))
-    assert state["compaction"]["failures"]["count"] == 1
+    assert len(cleared(compact.view(state))) == 9
+    assert state["compaction"]["failures"]["count"] == 3
+
+
+# ---- what the agent has not seen, and what is no newer result
+
+
+def test_results_of_parallel_calls_do_not_supersede_each_other() -> None:
+    calls: Any = [{"name": "draw_sample", "args": {}, "id": f"d{n}"} for n in range(4)]
+    drawn = [ToolMessage(text_of(n), tool_call_id=f"d{n}", id=f"s{n}") for n in range(4)]
+    messages = [*history(6), AIMessage("", id="d", tool_calls=calls), *drawn]
+    compact = node()
+    assert not {"s0", "s1", "s2", "s3"} & set(
+        cleared(compact.view(visited(compact, state_of(messages))))
+    )
+
+
+def test_only_a_copy_that_stays_is_a_reason_to_clear_the_other() -> None:
+    same, edited = text_of(70), text_of(71)
+    messages = [
+        HumanMessage("Compare them.", id="h"), *read(0, path="/a.yaml", text=same),
+        *read(1, path="/b.yaml", text=same), *[m for n in range(2, 7) for m in read(n)],
+        *read(7, path="/b.yaml", text=edited), *read(8), *read(9),
+    ]  # fmt: skip
+    compact = node(target=None, trigger=("tokens", 9_500), clear_min_share=0.0)
+    view = compact.view(visited(compact, state_of(messages)))
+    assert "t1" in cleared(view)
+    assert "t0" not in cleared(view)
+
+
+def test_a_note_that_nothing_changed_supersedes_nothing() -> None:
+    note = "The file is unchanged since it was last read; the earlier result is still current."
+    again = read(8, path="/src/0.py", text=note)
+    compact = node(target=None, trigger=("tokens", 8_900))
+    messages = [*history(8), *again, *read(9), *read(10)]
+    view = {one.id: one for one in compact.view(visited(compact, state_of(messages)))}
+    assert "newer result" not in str(view["t0"].content)
+
+
+def test_a_marked_message_that_was_added_again_proves_nothing() -> None:
+    state = visited(node(), state_of(history()))
+    marked = state["compaction"]["clearing"]
+    moved = next(one for one in state["messages"] if one.id == marked["repeats_id"])
+    rest = [one for one in state["messages"] if one.id not in {moved.id, marked["last_id"]}]
+    state["messages"] = [*rest, *read(30), *read(31), moved]
+    assert cleared(model_view(state)) == []
+
+
+def test_another_chat_without_ids_is_not_cleared() -> None:
+    bare = [message.model_copy(update={"id": None}) for message in history()]
+    state = visited(node(), state_of(bare))
+    other = [message.model_copy(update={"id": None}) for n in range(40, 50) for message in read(n)]
+    state["messages"] = [HumanMessage("Something else."), *other]
+    assert not any(str(one.content).startswith("[Cleared") for one in model_view(state))
+
+
+def test_a_late_result_behind_the_mark_brings_nothing_back() -> None:
+    state = visited(node(), state_of(history()))
+    before = cleared(model_view(state))
+    late = ToolMessage("late", tool_call_id="c2", id="late")
+    assert cleared(model_view({**state, "messages": [*state["messages"], late]})) == before
 
 
 # ---- the record

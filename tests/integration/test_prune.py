@@ -269,7 +269,7 @@ def test_a_visit_that_only_clears_makes_up_for_it_too() -> None:
         trigger=("tokens", 2_000),
         keep=("tokens", 300),
         clear=True,
-        clear_keep=0,
+        clear_keep=1,
     )
     store.down = True
     state = applied(state_of(chat(30)), node.invoke(state_of(chat(30)), THREAD))

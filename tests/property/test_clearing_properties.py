@@ -19,7 +19,7 @@ SETTINGS = st.fixed_dictionaries(
     {
         "trigger": st.sampled_from([("tokens", 200), ("tokens", 600), ("fraction", 0.02)]),
         "keep": st.sampled_from(["auto", ("messages", 2), ("messages", 0), ("tokens", 100)]),
-        "clear_keep": st.integers(0, 3),
+        "clear_keep": st.integers(1, 3),
         "clear_min_chars": st.sampled_from([0, 1, 80, 400]),
         "clear_argument_chars": st.sampled_from([0, 1, 60]),
         "clear_min_share": st.sampled_from([0.0, 0.1]),

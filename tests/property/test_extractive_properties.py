@@ -22,7 +22,10 @@ from langchain_core.messages import (
 
 from langgraph_compaction.digest.extractive import ExtractiveSummarizer
 from langgraph_compaction.digest.prompts import SECTIONS
-from langgraph_compaction.digest.sentences import sampled, sentences
+from langgraph_compaction.digest.sentences import (
+    sampled,
+    sentences,
+)
 from langgraph_compaction.digest.verifying import Reply, verify
 
 COUNTERS: list[Callable[[str], int]] = [

@@ -20,7 +20,10 @@ from langgraph_compaction.digest.facts.layout import NEWEST, QUOTES, Parts, take
 from langgraph_compaction.digest.facts.matching import last_place
 from langgraph_compaction.digest.facts.mentions import OF
 from langgraph_compaction.digest.facts.quotes import user_sentences
-from langgraph_compaction.digest.sentences import Sentence, clean
+from langgraph_compaction.digest.sentences import (
+    Sentence,
+    clean,
+)
 
 Counter = Callable[[str], int]
 COUNTERS: list[Counter] = [

@@ -9,7 +9,10 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph_compaction.digest.extractive import ExtractiveSummarizer
 from langgraph_compaction.digest.extractive.filling import SHORT_NOTE
 from langgraph_compaction.digest.references import references
-from langgraph_compaction.digest.sentences import clean, sentences
+from langgraph_compaction.digest.sentences import (
+    clean,
+    sentences,
+)
 from langgraph_compaction.errors import ConfigurationError
 from tests.unit.extracting import AMPLE, answered, called, section, summary, words
 

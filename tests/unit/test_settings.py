@@ -35,7 +35,7 @@ WHOLE = (
     "clear_keep clear_min_chars clear_argument_chars"
 ).split()
 ZERO_IS_FINE = set(
-    "min_keep reserve_tokens overhead_tokens min_fold_tokens result_chars clear_keep "
+    "min_keep reserve_tokens overhead_tokens min_fold_tokens result_chars "
     "clear_min_chars clear_argument_chars".split()
 )
 AUTO = {"min_keep", "target", "reserve_tokens", "max_digest_tokens", "min_fold_tokens"}

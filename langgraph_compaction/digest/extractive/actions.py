@@ -7,7 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from langgraph_compaction.digest.sentences import clean, clipped, sampled
+from langgraph_compaction.digest.sentences import (
+    clean,
+    clipped,
+    sampled,
+)
 from langgraph_compaction.view.json import safe_json
 
 ALONE, BESIDE = 120, 50

@@ -14,7 +14,10 @@ from langgraph_compaction.digest.extractive.actions import Action
 from langgraph_compaction.digest.extractive.ranking import Ranking, has_literal
 from langgraph_compaction.digest.extractive.reading import Reading
 from langgraph_compaction.digest.prompts import SECTIONS
-from langgraph_compaction.digest.sentences import Sentence, clipped
+from langgraph_compaction.digest.sentences import (
+    Sentence,
+    clipped,
+)
 
 GOAL, CONSTRAINTS, DECISIONS, OPEN, FINDINGS, DONE, REFERENCES, STATE, NEXT = SECTIONS
 

@@ -24,10 +24,14 @@ from langgraph_compaction.digest.extractive.extracts import (
 )
 from langgraph_compaction.digest.extractive.filling import NOTE, SHORT_NOTE
 from langgraph_compaction.digest.extractive.ranking import has_literal
+from langgraph_compaction.digest.fences import unfenced
 from langgraph_compaction.digest.headings import headings
 from langgraph_compaction.digest.prompts import SECTIONS
 from langgraph_compaction.digest.references import references
-from langgraph_compaction.digest.sentences import Sentence, sentences, unfenced
+from langgraph_compaction.digest.sentences import (
+    Sentence,
+    sentences,
+)
 
 _QUOTE = re.compile(r"the user.{0,60}word for word:", re.IGNORECASE)
 _KEYWORDS = (

@@ -26,13 +26,12 @@ from langgraph_compaction.digest.extractive.actions import (
     todo_list,
 )
 from langgraph_compaction.digest.extractive.ranking import ReferenceRanking
+from langgraph_compaction.digest.fences import without_code, without_examples
 from langgraph_compaction.digest.rendering import message_text
 from langgraph_compaction.digest.sentences import (
     Sentence,
     sampled,
     sentences,
-    without_code,
-    without_examples,
 )
 from langgraph_compaction.view.blocks import is_server_call, server_result_id
 from langgraph_compaction.view.pairing import calls_of

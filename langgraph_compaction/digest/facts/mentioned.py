@@ -19,8 +19,8 @@ from langgraph_compaction.digest.facts.arguments import (
 from langgraph_compaction.digest.facts.layout import Parts
 from langgraph_compaction.digest.facts.mentions import OF, Known, Mention, mentions
 from langgraph_compaction.digest.facts.series import Series
+from langgraph_compaction.digest.fences import without_code
 from langgraph_compaction.digest.rendering import spoken_text
-from langgraph_compaction.digest.sentences import without_code
 from langgraph_compaction.view.blocks import attachment_names
 from langgraph_compaction.view.pairing import calls_of
 

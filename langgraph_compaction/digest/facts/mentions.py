@@ -29,7 +29,10 @@ from langgraph_compaction.digest.facts.values import (
     values_within,
 )
 from langgraph_compaction.digest.references import references_in
-from langgraph_compaction.digest.sentences import clean, sampled
+from langgraph_compaction.digest.sentences import (
+    clean,
+    sampled,
+)
 
 READ_CHARS = 200_000
 """Characters read of one text, half from its head and half from its tail: a log of many megabytes

@@ -9,15 +9,13 @@ from typing import NamedTuple
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from langgraph_compaction.digest import cues
+from langgraph_compaction.digest.fences import fenced_prose, without_code, without_examples
 from langgraph_compaction.digest.rendering import spoken_text
 from langgraph_compaction.digest.sentences import (
     Sentence,
-    fenced_prose,
     pieces,
     sentences,
     unwrapped,
-    without_code,
-    without_examples,
 )
 
 SENTENCE_CHARS = 400
