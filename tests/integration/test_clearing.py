@@ -501,3 +501,26 @@ def test_it_works_in_a_graph_with_a_checkpointer() -> None:
     assert all(len(str(m.content)) == BIG for m in values["messages"] if m.type == "tool")
     graph.invoke({"messages": read(50)}, config)
     assert len(cleared(model_view(graph.get_state(config).values))) == 5
+
+
+# ---- results too large for the window
+
+
+def test_a_giant_newest_result_shows_head_tail_and_handle_and_breaks_no_character() -> None:
+    lines = [f"line {n} of the log: 👩‍👩‍👧 naïve 日本語 {n * 7919}" for n in range(20_000)]
+    giant = "\n".join(lines)
+    assert len(giant) > 800_000
+    messages = [*history(2), *read(9, text=giant)]
+    compact = node(recall_tool="recall", context_window=16_000, trigger=("fraction", 0.8))
+    for state in (state_of(messages), visited(compact, state_of(messages))):
+        shown = compact.view(state)[-1].text
+        assert len(shown) < 20_000
+        head, mark, tail = shown.partition("\n[... ")
+        assert set(head.split("\n")) <= set(lines)  # whole lines, and so whole characters
+        note, _, tail = tail.partition(" ...]\n")
+        assert set(tail.split("\n")) <= set(lines)
+        assert (head.split("\n")[0], tail.split("\n")[-1]) == (lines[0], lines[-1])
+        assert f"of {len(giant):,} characters left out" in note
+        assert note.endswith('recall(id="c9") shows it.')
+        assert mark
+        assert compact.measure(state).tokens <= 16_000
