@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from langchain_core.messages import BaseMessage
 
+from langgraph_compaction.heads import continued
 from langgraph_compaction.record import (
     RECORD_VERSION,
     Clearing,
@@ -164,9 +165,7 @@ def pruned(
         "boundary_hint": len(kept),
         "first_id": left[0].id if left else None,
     }
-    if archived is not None:
-        changed["archived"] = archived
-    return changed
+    return changed if archived is None else continued(changed, archived)
 
 
 def changed_now(record: CompactionRecord, messages: Sequence[BaseMessage]) -> CompactionRecord:

@@ -15,6 +15,7 @@ from langgraph.store.base import BaseStore
 from langgraph_compaction.archive import archive_of, perform
 from langgraph_compaction.corrections import by_hand, emptied
 from langgraph_compaction.errors import ConfigurationError
+from langgraph_compaction.heads import heads_of
 from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, read_state
 from langgraph_compaction.view.anchors import locate
@@ -42,8 +43,9 @@ def forget(
     the checkpointer's and stay as they are. Nothing of the digest comes back through a fold that
     was computed before.
 
-    Given a store, it deletes the archive of this graph and thread there at once, with the originals
-    of all branches, before the update is written; if that fails, call it again. An asynchronous
+    Given a store, it deletes there at once what the record leads to, and the originals of all
+    branches that share any of it, before the update is written; if that fails, call it again. What
+    another transcript of the same thread id archived stays. An asynchronous
     store has to be called from another thread than its loop's:
     ``await asyncio.to_thread(forget, state, store=store, config=config)``.
 
@@ -76,7 +78,9 @@ def forget(
         )
     _forget_archive(record, store, config)
     left = [message for index, message in enumerate(messages) if index not in gone]
-    update: dict[str, Any] = {compaction_key: by_hand(emptied(record, left, len(left)), left)}
+    empty = by_hand(emptied(record, left, len(left)), left)
+    empty["forgotten_epoch"] = empty["epoch"]
+    update: dict[str, Any] = {compaction_key: empty}
     if hidden:
         update[messages_key] = [RemoveMessage(id=str(message.id)) for message in hidden]
     return update
@@ -85,8 +89,8 @@ def forget(
 def _forget_archive(
     record: CompactionRecord, store: BaseStore | Unsaid | None, config: RunnableConfig | None
 ) -> None:
-    head = record.get("archived")
-    if store is Unsaid.UNSAID and head is not None:
+    heads = heads_of(record)
+    if store is Unsaid.UNSAID and heads:
         raise ConfigurationError(
             "forget: originals of this thread are in an archive. Pass store= (the store that the "
             "graph runs with, or the node's archive) and config= (that of the thread) to delete "
@@ -105,4 +109,4 @@ def _forget_archive(
             'config={"configurable": {"thread_id": "..."}} as well.'
         )
     archive = archive_of(store, config, in_node=False)
-    perform(store, archive.steps_of_delete(head))
+    perform(store, archive.steps_of_delete(*heads))

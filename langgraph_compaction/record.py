@@ -164,6 +164,15 @@ class CompactionRecord(TypedDict, total=False):
     """Whether covered messages have been removed from the messages channel."""
     archived: str
     """Key of the newest of them in the archive; absent: none was archived."""
+    archived_prunes: int
+    """How many prunes, one after the other, lead to ``archived``."""
+    archived_also: list[str]
+    """Where branches pruned side by side: the keys of what the others archived last, each after the
+    number of prunes that lead to it. Sorted. See `heads`."""
+    archived_before: list[str]
+    """Former ones of these, which newer ones lead to. Sorted."""
+    forgotten_epoch: int
+    """Epoch that the last `forget` began: what other records name as archived before it is gone."""
     pruned_index: int
     """Position of the last message covered when the last of them were removed, inclusive."""
     pruned_ids: list[str]

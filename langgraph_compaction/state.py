@@ -19,6 +19,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 from typing_extensions import TypedDict
 
 from langgraph_compaction.errors import MissingChannelError, RecordError, RecordVersionError
+from langgraph_compaction.heads import FIELDS, united
 from langgraph_compaction.record import CompactionRecord, checked_record
 
 MESSAGES_KEY = "messages"
@@ -31,19 +32,22 @@ UNSET = "__unset__"
 def merge_compaction(
     current: CompactionRecord | None, update: CompactionRecord | None
 ) -> CompactionRecord:
-    """Reducer of the compaction channel: the record that is further along wins, whole.
+    """Reducer of the compaction channel: the record that is further along wins.
 
     The greater of the two by (``epoch``, ``last_summarized_index``, ``revision``, canonical JSON).
     The order is total, so merging is idempotent, commutative and associative: the position never
     moves back within an epoch, parallel branches end in the fold that is further along, and a
     fold that was computed before a human's change is dropped.
 
+    What was archived is not the winner's alone: the heads of both records are united, so that the
+    originals a losing branch removed are found as well. See `heads`.
+
     Args:
         current: the record in the state; None counts as the empty record.
         update: the record a node returned; None counts as the empty record.
 
     Returns:
-        One of the two arguments, unchanged.
+        One of the two arguments, unchanged; a copy of it where heads were added.
 
     Raises:
         RecordError: one of them is not a record.
@@ -65,9 +69,8 @@ def merge_compaction(
         if other.get("epoch", 0) > (epoch if type(epoch) is int else 0):
             return other
         raise
-    if _progress(one) != _progress(other):
-        return max(one, other, key=_progress)
-    return max(one, other, key=_canonical)
+    differ = _progress(one) != _progress(other)
+    return united(max(one, other, key=_progress if differ else _canonical), one, other)
 
 
 def _progress(record: CompactionRecord) -> tuple[int, int, int]:
@@ -79,8 +82,9 @@ def _progress(record: CompactionRecord) -> tuple[int, int, int]:
 
 
 def _canonical(record: CompactionRecord) -> str:
+    own = {name: value for name, value in record.items() if name not in FIELDS}
     try:
-        return json.dumps(record, sort_keys=True, ensure_ascii=True)
+        return json.dumps(own, sort_keys=True, ensure_ascii=True)
     except (TypeError, ValueError) as error:
         raise RecordError(
             f"The compaction record holds a value that is not JSON ({error}). Write only str, int, "

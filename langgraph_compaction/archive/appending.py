@@ -14,7 +14,7 @@ from langgraph_compaction.archive.performing import Steps
 def steps_of_append(
     archive: Archive,
     messages: Sequence[tuple[int, BaseMessage]],
-    previous: str | None,
+    heads: Sequence[str],
     doubtful: Collection[str],
 ) -> Steps[str | None]:
     """Steps that append to a chain what it does not hold yet; a broken one may be done again.
@@ -24,14 +24,17 @@ def steps_of_append(
     Args:
         archive: of the graph that writes.
         messages: each with its position in the thread, by position.
-        previous: key of the newest item so far, None where there is none.
+        heads: keys of the newest items so far. The new items go on from the first and lead to all.
         doubtful: ids of messages that the chain may hold.
 
     Returns:
         Key of the newest item; None where there is none.
     """
-    if previous is not None and doubtful:
-        held = {one.id for one in (yield from archive.steps_of_branch(previous))}
+    if heads and doubtful:
+        held = {one.id for one in (yield from archive.steps_of_branch(*heads))}
         known = {name for name in doubtful if storable(name) in held}
         messages = [one for one in messages if one[1].id not in known]
-    return (yield from archive.steps_of_write(messages, previous)) if messages else previous
+    previous = heads[0] if heads else None
+    if not messages:
+        return previous
+    return (yield from archive.steps_of_write(messages, previous, also=heads[1:]))

@@ -19,6 +19,9 @@ WRITTEN_AT_ONCE = 500
 PAGE = 1_000
 """Items that one search asks for."""
 
+_Pools = dict[tuple[str, ...], dict[str, Archived]]
+"""Items by namespace and key."""
+
 
 def archive_of(store: BaseStore, config: RunnableConfig, *, in_node: bool = True) -> Archive:
     """The archive of the graph and thread that a config belongs to.
@@ -62,7 +65,10 @@ class Archive:
         self.namespace = namespace
 
     def steps_of_write(
-        self, messages: Sequence[tuple[int, BaseMessage]], previous: str | None
+        self,
+        messages: Sequence[tuple[int, BaseMessage]],
+        previous: str | None,
+        also: Sequence[str] = (),
     ) -> Steps[str]:
         """Steps that append messages to the chain. A write that was broken off may be done again.
 
@@ -71,6 +77,7 @@ class Archive:
         Args:
             messages: each with its position in the thread; at least one.
             previous: key of the newest item so far, None where there is none.
+            also: keys of items at which other chains end; the first new item leads to them, too.
 
         Returns:
             Key of the newest item.
@@ -88,41 +95,91 @@ class Archive:
         for start in range(0, len(messages), WRITTEN_AT_ONCE):
             puts: list[Op] = []
             for position, message in messages[start : start + WRITTEN_AT_ONCE]:
-                key, value = item_of(message, position, key)
+                key, value = item_of(message, position, key, also)
+                also = ()
                 puts.append(PutOp(namespace, key, value, index=False))
             yield puts
         return str(key)
 
-    def steps_of_branch(self, head: str) -> Steps[list[Archived]]:
+    def steps_of_branch(self, *heads: str) -> Steps[list[Archived]]:
         """Steps to the originals of one branch, by their positions; none where it is not found.
 
         Args:
-            head: key of the newest item of the branch. The chain is followed from there; where an
-                item is gone, it ends.
+            heads: keys of the newest items of the branch. The chains are followed from there; where
+                an item is gone, its chain ends.
         """
-        items = yield from _items_in((yield from self._holding(head)), head)
-        found: list[Archived] = []
-        key: str | None = head
-        while key is not None and key in items:
-            item = items.pop(key)
-            found.append(item)
-            key = item.previous
-        return _in_order(reversed(found))
+        found, _ = yield from self._reached(heads)
+        return _in_order(reversed(found.values()))
 
     def steps_of_all(self) -> Steps[list[Archived]]:
         """Steps to the originals of all branches, by their positions."""
         items = yield from _items_in(self.namespace)
         return _in_order(items.values())
 
-    def steps_of_delete(self, head: str | None = None) -> Steps[None]:
-        """Steps that delete every item of the archive, of all branches.
+    def steps_of_delete(self, *heads: str) -> Steps[None]:
+        """Steps that delete what some items lead to, and all branches that share any of it.
+
+        What else the namespace holds is another transcript's. If it is broken off, the same steps
+        may be done again: the items go before those by which they were found.
 
         Args:
-            head: key of an item; the archive of the thread that holds it is deleted, too.
+            heads: keys of items.
         """
-        holder = yield from self._holding(head)
-        for namespace in dict.fromkeys([self.namespace, holder]):
-            yield from _deleted(namespace)
+        found, pools = yield from self._reached(heads, everywhere=True)
+        beside: dict[str, set[str]] = {}
+        for pool in pools.values():
+            for item in pool.values():
+                for key in _links(item):
+                    beside.setdefault(item.key, set()).add(key)
+                    beside.setdefault(key, set()).add(item.key)
+        order = dict.fromkeys(found)
+        pending = list(found)
+        for key in pending:  # it grows while it is gone through
+            new = [one for one in sorted(beside.get(key, ())) if one not in order]
+            order.update(dict.fromkeys(new))
+            pending += new
+        puts: list[Op] = [
+            PutOp(namespace, key, None)
+            for key in reversed(order)
+            for namespace, pool in pools.items()
+            if key in pool
+        ]
+        for start in range(0, len(puts), WRITTEN_AT_ONCE):
+            yield puts[start : start + WRITTEN_AT_ONCE]
+
+    def _reached(
+        self, heads: Sequence[str], *, everywhere: bool = False
+    ) -> Steps[tuple[dict[str, Archived], _Pools]]:
+        """Steps to what some items lead to, from there on, and to all items of where that is.
+
+        Args:
+            heads: keys of items.
+            everywhere: whether a head is looked for in all graphs of the thread: parallel branches
+                may have written the same.
+        """
+        found: dict[str, Archived] = {}
+        pools: _Pools = {}
+        pending = [(head, True) for head in reversed(heads)]
+        while pending:
+            key, may_be_elsewhere = pending.pop()
+            if key in found:
+                continue
+            if everywhere and key in heads:
+                yield from self._load(pools, key, (yield from self._all_holding(key)))
+            item = _item(pools, key)
+            if item is None and may_be_elsewhere:
+                yield from self._load(pools, key, [(yield from self._holding(key))])
+                item = _item(pools, key)
+            if item is not None:
+                found[key] = item
+                pending += [(one, True) for one in reversed(item.also)]
+                pending += [(item.previous, False)] if item.previous else []
+        return found, pools
+
+    def _load(self, pools: _Pools, key: str, namespaces: Sequence[tuple[str, ...]]) -> Steps[None]:
+        for namespace in namespaces:
+            if key not in pools.get(namespace, {}):
+                pools[namespace] = yield from _items_in(namespace, key)
 
     def _holding(self, head: str | None) -> Steps[tuple[str, ...]]:
         """Steps to the namespace in the same thread that holds ``head``; this one if none does.
@@ -131,11 +188,22 @@ class Archive:
         """
         if head is None or (yield [GetOp(self.namespace, head)])[0] is not None:
             return self.namespace
+        found = yield from self._all_holding(head, limit=1)
+        return found[0] if found else self.namespace
+
+    def _all_holding(self, head: str, limit: int = PAGE) -> Steps[list[tuple[str, ...]]]:
         thread = self.namespace[:2]
-        for one in (yield [SearchOp(thread, filter={"key": head}, limit=1)])[0]:
-            if one.key == head and tuple(one.namespace[:2]) == thread:
-                return tuple(one.namespace)
-        return self.namespace
+        found = (yield [SearchOp(thread, filter={"key": head}, limit=limit)])[0]
+        own = [one for one in found if one.key == head and tuple(one.namespace[:2]) == thread]
+        return [tuple(one.namespace) for one in own]
+
+
+def _item(pools: _Pools, key: str) -> Archived | None:
+    return next((pool[key] for pool in pools.values() if key in pool), None)
+
+
+def _links(item: Archived) -> list[str]:
+    return [*([item.previous] if item.previous else []), *item.also]
 
 
 def _items_in(namespace: tuple[str, ...], head: str | None = None) -> Steps[dict[str, Archived]]:
@@ -161,23 +229,6 @@ def _items_in(namespace: tuple[str, ...], head: str | None = None) -> Steps[dict
         asked.update(missing)
         got = yield [GetOp(namespace, key) for key in missing]
         found.update({one.key: Archived.of(one.key, one.value) for one in got if one is not None})
-
-
-def _deleted(namespace: tuple[str, ...]) -> Steps[None]:
-    """Steps that delete the items of one namespace, and nothing below it."""
-    gone: set[str] = set()
-    skipped = 0
-    while True:
-        page = (yield [SearchOp(namespace, limit=PAGE, offset=skipped)])[0]
-        own = (one.key for one in page if tuple(one.namespace) == namespace)
-        keys = [key for key in own if key not in gone]
-        gone.update(keys)
-        if keys:
-            yield [PutOp(namespace, key, None) for key in keys]
-        elif page:
-            skipped += len(page)
-        else:
-            return
 
 
 def _in_order(items: Any) -> list[Archived]:

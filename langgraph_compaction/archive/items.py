@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,6 +43,7 @@ class Archived:
         call_ids: ids of the calls that it makes or answers.
         text: as plain text, at most `TEXT_CHARS` characters of it.
         previous: key of the item before it; None for the first.
+        also: keys of items at which other chains ended that lead on to this one.
     """
 
     key: str
@@ -53,6 +54,7 @@ class Archived:
     call_ids: tuple[str, ...]
     text: str
     previous: str | None
+    also: tuple[str, ...]
     _value: Mapping[str, Any] = field(repr=False, compare=False)
 
     @classmethod
@@ -67,6 +69,7 @@ class Archived:
             call_ids=tuple(value["call_ids"]),
             text=value["text"],
             previous=value["previous"],
+            also=tuple(value.get("also", ())),
             _value=value,
         )
 
@@ -93,7 +96,7 @@ class Archived:
 
 
 def item_of(
-    message: BaseMessage, position: int, previous: str | None
+    message: BaseMessage, position: int, previous: str | None, also: Sequence[str] = ()
 ) -> tuple[str, dict[str, Any]]:
     """Key and value of the item that holds a message.
 
@@ -109,10 +112,11 @@ def item_of(
         "call_ids": [storable(call_id) for call_id in call_ids(message)],
         "text": storable(clamped(plain_text(message), TEXT_CHARS)),
         "previous": previous,
+        **({"also": list(also)} if also else {}),
         **_body(message),
     }
     body = value.get("message"), value.get("serialised")
-    identity = [previous, position, message.id, message.type, *body]
+    identity = [previous, position, message.id, message.type, *body, *also]
     digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:32]
     key = f"{position:010d}-{digest}"
     return key, {**value, "key": key}

@@ -100,12 +100,12 @@ class ArchiveOriginals:
 
     Attributes:
         messages: each with its position in the thread, by position.
-        previous: key of the newest item so far, None where there is none.
+        heads: keys of the newest items so far, see `heads_of`.
         doubtful: ids of messages that may be there already.
     """
 
     messages: Sequence[tuple[int, BaseMessage]]
-    previous: str | None
+    heads: Sequence[str]
     doubtful: frozenset[str] = frozenset()
 
 

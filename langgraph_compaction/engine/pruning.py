@@ -13,6 +13,7 @@ from langgraph_compaction.engine.effects import ArchiveFailed, ArchiveOriginals,
 from langgraph_compaction.engine.tally import Change
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.errors import RedactionError
+from langgraph_compaction.heads import heads_of
 from langgraph_compaction.record import CompactionRecord, message_key
 from langgraph_compaction.view.anchors import Anchor, locate
 
@@ -75,4 +76,4 @@ def _archive(visit: Visit, record: CompactionRecord, anchor: Anchor) -> ArchiveO
         if position <= before and message_key(message, index) not in stayed:
             doubtful.add(str(message.id))
     chosen.sort(key=lambda one: one[0])
-    return ArchiveOriginals(chosen, record.get("archived"), frozenset(doubtful))
+    return ArchiveOriginals(chosen, heads_of(record), frozenset(doubtful))

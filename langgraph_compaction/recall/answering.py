@@ -12,6 +12,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 
 from langgraph_compaction.archive import Archive, Archived, Steps
 from langgraph_compaction.archive.items import storable
+from langgraph_compaction.heads import heads_of
 from langgraph_compaction.plan.counting import TokenCounter
 from langgraph_compaction.recall import paging, ranking
 from langgraph_compaction.recall.originals import (
@@ -137,15 +138,15 @@ def _archived(
     record: CompactionRecord, archive: Archive | None
 ) -> Steps[tuple[list[Archived], str]]:
     """What the archive holds of this branch, and a sentence where something is out of reach."""
-    head = record.get("archived")
-    if not isinstance(head, str):
+    heads = heads_of(record)
+    if not heads:
         return [], "Folded messages of it were removed and not kept." if record.get(
             "pruned"
         ) else ""
     if archive is None:
         return [], "Older messages are in an archive that this run cannot reach: it has no store."
     try:
-        found = yield from archive.steps_of_branch(head)
+        found = yield from archive.steps_of_branch(*heads)
     except Exception as error:  # noqa: BLE001  # any store, any error; the run goes on
         _log.warning("The archive could not be read.", exc_info=True)
         return [], f"The archive of older messages could not be read ({type(error).__name__})."

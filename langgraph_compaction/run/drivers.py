@@ -54,7 +54,7 @@ class Performer:
         """Perform one effect synchronously; the outcome is what the step is sent."""
         if isinstance(effect, ArchiveOriginals):
             if self.archive is None:
-                return effect.previous
+                return next(iter(effect.heads), None)
             try:
                 return archive.perform(self.archive.store, _writing(effect, self.archive))
             except Exception as error:  # noqa: BLE001  # any store, any error: nothing is pruned
@@ -71,7 +71,7 @@ class Performer:
         """Perform one effect asynchronously; see `perform`."""
         if isinstance(effect, ArchiveOriginals):
             if self.archive is None:
-                return effect.previous
+                return next(iter(effect.heads), None)
             try:
                 return await archive.aperform(self.archive.store, _writing(effect, self.archive))
             except Exception as error:  # noqa: BLE001  # any store, any error: nothing is pruned
@@ -112,7 +112,7 @@ class Performer:
 
 
 def _writing(effect: ArchiveOriginals, where: archive.Archive) -> archive.Steps[str | None]:
-    return archive.steps_of_append(where, effect.messages, effect.previous, effect.doubtful)
+    return archive.steps_of_append(where, effect.messages, effect.heads, effect.doubtful)
 
 
 def _unwritten(error: Exception) -> ArchiveFailed:

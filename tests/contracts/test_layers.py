@@ -19,6 +19,7 @@ SOURCE = Path(__file__).parents[2] / PACKAGE
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("record",),
+    ("heads",),
     ("state",),
     ("delta",),
     ("view",),

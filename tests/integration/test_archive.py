@@ -104,7 +104,7 @@ async def test_a_long_chain_comes_back_whole(kind: str, tmp_path: Path, database
         head = await done(kind, store, archive.steps_of_write(talk(0, size), None))
         found = await done(kind, store, archive.steps_of_branch(head))
         assert [one.position for one in found] == list(range(size))
-        await done(kind, store, archive.steps_of_delete())
+        await done(kind, store, archive.steps_of_delete(head))
         assert await done(kind, store, archive.steps_of_all()) == []
 
 
@@ -124,14 +124,16 @@ async def test_threads_and_graphs_do_not_see_each_other(
     ids = ["t", "t1", "T", "t.1", "t_", "t%", "", "../t", "t\x00"]
     spaces = [namespace_of(one) for one in ids]
     spaces += [namespace_of("t", ns) for ns in ("sub:1|compact:2", "Sub:1|compact:2")]
+    heads: list[str] = []
     async with opened(kind, tmp_path, database) as store:
         for n, space in enumerate(spaces):
-            await done(kind, store, Archive(store, space).steps_of_write(talk(n, n + 1), None))
+            steps = Archive(store, space).steps_of_write(talk(n, n + 1), None)
+            heads.append(await done(kind, store, steps))
         await called(kind, store, "put", (*spaces[0], "below"), "k", {"mine": 1})
         for n, space in enumerate(spaces):
             found = await done(kind, store, Archive(store, space).steps_of_all())
             assert [one.position for one in found] == [n]
-        await done(kind, store, Archive(store, spaces[0]).steps_of_delete())
+        await done(kind, store, Archive(store, spaces[0]).steps_of_delete(heads[0]))
         assert await done(kind, store, Archive(store, spaces[0]).steps_of_all()) == []
         assert await called(kind, store, "get", (*spaces[0], "below"), "k") is not None
         for space in spaces[1:]:

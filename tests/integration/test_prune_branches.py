@@ -17,7 +17,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 from langgraph.prebuilt import ToolRuntime
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
@@ -27,6 +27,7 @@ from langgraph_compaction import (
     CompactionNode,
     CompactionState,
     create_recall_tool,
+    forget,
     model_view,
 )
 from langgraph_compaction.archive import Archive, archive_of, perform
@@ -42,6 +43,7 @@ from tests.integration.doubles import (
 )
 from tests.support import folding
 from tests.support.folding import chat
+from tests.support.pruning import Unreliable
 
 ROOT = Path(__file__).parents[2]
 THREAD: Any = {"configurable": {"thread_id": "t"}, "recursion_limit": 1_000}
@@ -149,6 +151,76 @@ def nested(compact: CompactionNode, model: Any, store: BaseStore) -> Any:
     builder.add_node("sub", loop(compact, model))
     builder.add_edge(START, "sub")
     return builder.compile(checkpointer=InMemorySaver(), store=store)
+
+
+def test_what_two_subgraphs_side_by_side_removed_is_found() -> None:
+    store, made = InMemoryStore(), dict.fromkeys(("east", "west"), 0)
+
+    def agent(name: str, steps: int) -> Any:
+        def work(_: Any) -> Any:
+            made[name] += 1
+            said = f"{name} finding {made[name]}. " * 30
+            return {"messages": [AIMessage(said, id=f"{name}{made[name]}")]}
+
+        builder: Any = StateGraph(CompactionState)
+        builder.add_node("compact", folding.node(history="prune", trigger=("messages", 10)))
+        builder.add_node("work", work)
+        builder.add_edge(START, "compact")
+        builder.add_edge("compact", "work")
+        builder.add_conditional_edges(
+            "work", lambda _: "compact" if made[name] % steps else END, ["compact", END]
+        )
+        return builder.compile()
+
+    builder: Any = StateGraph(CompactionState)
+    for name, steps in (("east", 30), ("west", 20)):
+        builder.add_node(name, agent(name, steps))
+        builder.add_edge(START, name)
+    graph = builder.compile(checkpointer=InMemorySaver(), store=store)
+    for last in (1, 2):  # the second run goes on from the heads of both
+        asked = {"messages": [HumanMessage("Survey both sides.", id=f"task{last}")]}
+        state = graph.invoke(asked, THREAD)
+        assert made == {"east": 30 * last, "west": 20 * last}
+        present, look_up = {m.id for m in state["messages"]}, recall(store, state)
+        for name, count in made.items():
+            for number in range(1, count + 1):
+                said = f"{name} finding {number}. "
+                assert f"{name}{number}" in present or said in look_up(id=f"{name}{number}")
+    # Forgetting reaches both.
+    forget(state, store=store, config=THREAD)
+    root = archive_of(store, THREAD, in_node=False).namespace[:2]
+    assert store.search(root, limit=1_000) == []
+
+
+def test_what_a_node_removed_beside_one_whose_archive_is_down_is_found() -> None:
+    store, broken = InMemoryStore(), Unreliable()
+    broken.down = True
+    one = folding.node(history="prune", archive=store, keep=("messages", 6))
+    two = folding.node(history="prune", archive=broken, keep=("messages", 2))
+    graph = parallel(store, one, two)
+    graph.invoke({"messages": chat(20)}, THREAD)
+    state = graph.get_state(THREAD).values
+    look_up = recall(store, state)
+    present = {message.id for message in state["messages"]}
+    gone = [number for number in range(20) if f"m{number}" not in present]
+    assert len(gone) > 5
+    assert all(f"message {number} " in look_up(id=f"m{number}") for number in gone)
+
+
+def test_forgetting_leaves_what_another_graph_with_the_thread_id_archived() -> None:
+    store, graphs = InMemoryStore(), []
+    for name in ("shop", "help"):
+        messages = [HumanMessage(f"{name} {n}. " * 40, id=f"{name}{n}") for n in range(20)]
+        builder: Any = StateGraph(CompactionState)
+        builder.add_node("compact", folding.node(history="prune"))
+        builder.add_edge(START, "compact")
+        graphs.append(builder.compile(checkpointer=InMemorySaver(), store=store))
+        graphs[-1].invoke({"messages": messages}, THREAD)
+    shop, help_ = (graph.get_state(THREAD).values for graph in graphs)
+    assert "shop 4. " in recall(store, shop)(id="shop4")
+    forget(shop, store=store, config=THREAD)
+    assert "shop 4. " not in recall(store, shop)(id="shop4")
+    assert "help 4. " in recall(store, help_)(id="help4")
 
 
 def test_a_prune_in_a_subgraph_does_not_reach_the_graph_around_it() -> None:

@@ -5,6 +5,7 @@ that are late, repeated or missing, ids used twice, calls that were cut off, ser
 """
 
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from langgraph_compaction import CompactionNode, merge_compaction, model_view
+from langgraph_compaction.heads import HEADS_REMEMBERED
 from langgraph_compaction.view.pairing import groups
 from tests.support import folding
 from tests.support.histories import histories, random_history
@@ -75,6 +77,11 @@ def test_messages_that_stay_are_the_same_objects(history: list[BaseMessage]) -> 
             assert any(message is shown for shown in view), f"message {index} was copied"
 
 
+def heads() -> st.SearchStrategy[list[str]]:
+    entries = st.builds("{:06d}-{}".format, st.integers(0, 4), st.sampled_from("abcde"))
+    return st.lists(entries, max_size=4)
+
+
 def records() -> st.SearchStrategy[Any]:
     segment = st.fixed_dictionaries(
         {
@@ -96,6 +103,11 @@ def records() -> st.SearchStrategy[Any]:
         "last_summarized_id": st.one_of(st.none(), st.text(max_size=3)),
         "kept_ids": st.lists(st.text(max_size=3), max_size=2),
         "segments": st.lists(segment, max_size=2),
+        "archived": st.sampled_from("abcde"),
+        "archived_prunes": st.integers(0, 4),
+        "archived_also": heads(),
+        "archived_before": heads(),
+        "forgotten_epoch": st.integers(0, 1),
     }
     return st.one_of(
         st.just({}),
@@ -105,6 +117,14 @@ def records() -> st.SearchStrategy[Any]:
     )
 
 
+@pytest.fixture(params=[3, HEADS_REMEMBERED], scope="module")
+def few_heads(request: pytest.FixtureRequest) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("langgraph_compaction.heads.HEADS_REMEMBERED", request.param)
+        yield
+
+
+@pytest.mark.usefixtures("few_heads")
 @given(records(), records(), records())
 def test_merging_is_commutative_associative_and_idempotent(a: Any, b: Any, c: Any) -> None:
     assert merge_compaction(a, b) == merge_compaction(b, a)
