@@ -73,6 +73,12 @@ class Archived:
             _value=value,
         )
 
+    def says(self, message: BaseMessage) -> bool:
+        """Whether a message says the same: its text, its calls and its media."""
+        if (self.type, self.text) != (message.type, _text(message)):
+            return False
+        return self._value["v"] > ITEM_VERSION or self.message().content == message.content
+
     def message(self) -> BaseMessage:
         """The message itself, equal to the one that was archived.
 
@@ -110,7 +116,7 @@ def item_of(
         "type": message.type,
         "name": storable(message.name),
         "call_ids": [storable(call_id) for call_id in call_ids(message)],
-        "text": storable(clamped(plain_text(message), TEXT_CHARS)),
+        "text": _text(message),
         "previous": previous,
         **({"also": list(also)} if also else {}),
         **_body(message),
@@ -120,6 +126,10 @@ def item_of(
     digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:32]
     key = f"{position:010d}-{digest}"
     return key, {**value, "key": key}
+
+
+def _text(message: BaseMessage) -> str:
+    return str(storable(clamped(plain_text(message), TEXT_CHARS)))
 
 
 def call_ids(message: BaseMessage) -> tuple[str, ...]:

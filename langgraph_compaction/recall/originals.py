@@ -19,6 +19,8 @@ from langgraph_compaction.view.anchors import locate
 
 CLIPPED_CHARS = 4_000
 """Characters of a message in the view above which it may be shown in part: it is searched, too."""
+MARK_DIGITS = 16
+"""Hexadecimal digits of a mark: a text that holds its own takes 2**64 attempts to find."""
 ID_CHARS = 100
 """Characters of an id that a label shows; a longer one is no help to a model."""
 
@@ -63,7 +65,7 @@ class Original:
 
         The mark at their end is a hash of the text, so that no text can close its own.
         """
-        mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:MARK_DIGITS]
         tag = "excerpt" if excerpt else "original"
         position = "unknown" if self.position is None else str(self.position)
         parts = [f"position={position}"]
@@ -111,16 +113,19 @@ def in_state(messages: Sequence[BaseMessage], record: CompactionRecord) -> list[
 def with_archived(state: Sequence[Original], archived: Sequence[Archived]) -> list[Original]:
     """Both, by position; of one that is in both, that of the state.
 
-    Where the state does not tell a message's position, the archive may.
+    Where the state does not tell a message's position, the archive may. An id alone does not make
+    two the same: a message may have been edited, or its id used again, since it was archived.
     """
-    present = {storable(one.id) for one in state if one.id}
+    present = {storable(one.id): one.message() for one in state if one.id}
+    held = [one for one in archived if one.id in present and one.says(present[one.id])]
     known = {one.id: one.position for one in archived if one.id}
+    twins = {one.key for one in held}
     placed = [
         replace(one, position=known.get(storable(one.id))) if one.position is None else one
         for one in state
     ]
     found = {
-        (one.position, one.id): Original(
+        (one.position, one.id, one.text): Original(
             position=one.position,
             id=one.id,
             type=one.type,
@@ -130,7 +135,7 @@ def with_archived(state: Sequence[Original], archived: Sequence[Archived]) -> li
             _held=one,
         )
         for one in archived
-        if one.id not in present
+        if one.key not in twins
     }
     return sorted([*found.values(), *placed], key=_place)
 

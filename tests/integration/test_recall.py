@@ -330,6 +330,7 @@ def test_a_text_cannot_close_its_own_tag() -> None:
     answer = graph().invoke({"messages": messages}, THREAD)["messages"][-1].content
     mark = re.search(r"mark=(\w+)>", answer)
     assert mark is not None
+    assert len(mark[1]) == 16  # none can be found that stands in its own text
     assert answer.count(f"</original {mark[1]}>") == 1
     assert answer.endswith(f"</original {mark[1]}>")
     assert fake in answer
@@ -416,6 +417,20 @@ def test_positions_of_kept_messages_before_a_prune_are_not_made_up() -> None:
         graph().invoke({"messages": messages, "compaction": covers}, THREAD)["messages"][-1].content
     )
     assert re.findall(r"position=(\w+)", answer) == ["40", "41"]
+
+
+@pytest.mark.parametrize("asked", [{"id": "m0"}, {"first": 0}, {"query": "blue heron"}])
+def test_an_id_that_was_used_again_hides_no_original(asked: dict[str, Any]) -> None:
+    store = InMemoryStore()
+    originals = [(0, HumanMessage("It is blue heron.", id="m0")), (1, AIMessage("Noted.", id="m1"))]
+    head = perform(store, Archive(store, namespace_of("t")).steps_of_write(originals, None))
+    messages = [HumanMessage("Ask me later.", id="m0"), AIMessage("Noted.", id="m1")]
+    state: Any = {"messages": [*messages, asking(**asked)]}
+    state["compaction"] = record(0, 2, state["messages"], pruned=True, archived=head)
+    answer = graph(store).invoke(state, THREAD)["messages"][-1].content
+    assert "It is blue heron." in answer
+    again: Any = {**state, "messages": [*messages, asking(id="m1")]}
+    assert graph(store).invoke(again, THREAD)["messages"][-1].content.count("Noted.") == 1
 
 
 def test_the_store_may_be_another_than_the_run_s() -> None:
