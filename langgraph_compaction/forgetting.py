@@ -61,7 +61,7 @@ def forget(
         ConfigurationError: covered messages have no ids and so cannot be removed; give the
             messages channel the `add_messages` reducer, or remove them yourself. Or originals were
             archived and ``store`` was not given; or it is no store, or was given without a config
-            that names a thread.
+            that names a thread; or it is asynchronous, and this is its loop's thread.
         Exception: what the store raises.
         MissingChannelError: the state lacks a channel.
         RecordError, RecordVersionError: the record cannot be read.

@@ -10,7 +10,7 @@ from langgraph_compaction.archive.appending import steps_of_append
 from langgraph_compaction.archive.chain import Archive, archive_of
 from langgraph_compaction.archive.items import Archived
 from langgraph_compaction.archive.naming import ROOT, namespace_of
-from langgraph_compaction.archive.performing import Steps, aperform, perform
+from langgraph_compaction.archive.performing import Steps, aperform, check_synchronous, perform
 
 __all__ = [
     "ROOT",
@@ -19,6 +19,7 @@ __all__ = [
     "Steps",
     "aperform",
     "archive_of",
+    "check_synchronous",
     "namespace_of",
     "perform",
     "steps_of_append",

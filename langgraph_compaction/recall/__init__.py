@@ -67,7 +67,8 @@ def create_recall_tool(
     branch of it alone. Reasoning is left out.
 
     What a call may raise: `MissingChannelError` where the state lacks a channel, `RecordError` or
-    `RecordVersionError` where the record cannot be read, and `CompactionError` where a newer
+    `RecordVersionError` where the record cannot be read, `ConfigurationError` where an asynchronous
+    store is asked synchronously in its loop's own thread, and `CompactionError` where a newer
     version of this package archived an original.
 
     Args:

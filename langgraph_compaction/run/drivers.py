@@ -125,7 +125,12 @@ def drive(steps: Steps, performer: Performer) -> Change | None:
 
     Returns:
         What the step returns: what changes in the state, or None where nothing does.
+
+    Raises:
+        ConfigurationError: the archive's store cannot be asked synchronously from this thread.
     """
+    if performer.archive is not None:  # before anything is asked of a model
+        archive.check_synchronous(performer.archive.store)
     outcome: object = None
     try:
         while True:

@@ -487,6 +487,35 @@ async def test_an_asynchronous_store_is_deleted_from_another_thread(
         assert await aperform(archive.store, archive.steps_of_all()) == []
 
 
+async def test_an_asynchronous_store_refuses_its_own_thread_instead_of_hanging(
+    tmp_path: Path,
+) -> None:
+    async with opened("sqlite-async", tmp_path, str) as store:
+        events = list[Any]()
+        node = folding.node(history="prune", archive=store, hook=events.append)
+        with pytest.raises(ConfigurationError, match="Use ainvoke"):
+            node.invoke(state_of(chat(12)), THREAD)
+        assert events == []
+        state = applied(state_of(chat(12)), await node.ainvoke(state_of(chat(12)), THREAD))
+        with pytest.raises(ConfigurationError, match=r"asyncio\.to_thread"):
+            forget(state, store=store, config=THREAD)
+        runtime = ToolRuntime(
+            state=state,
+            config=THREAD,
+            store=store,
+            context=None,
+            stream_writer=lambda _: None,
+            tool_call_id="c",
+        )
+        tool = create_recall_tool()
+        with pytest.raises(ConfigurationError, match="Use ainvoke"):
+            tool.invoke({"first": 1, "runtime": runtime})
+        assert "message 1 " in await tool.ainvoke({"first": 1, "runtime": runtime})
+        # From another thread than its loop's it is asked as any other.
+        again = await asyncio.to_thread(node.invoke, state_of(chat(12)), THREAD)
+        assert "archived" in again["compaction"]
+
+
 def test_an_agent_gets_pruned_originals_back() -> None:
     store = InMemoryStore()
     graph = pruned_thread(store)
