@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,46 @@ async def test_a_missing_link_ends_the_walk(kind: str, tmp_path: Path, database:
         await called(kind, store, "delete", archive.namespace, middle)
         found = await done(kind, store, archive.steps_of_branch(head))
         assert [one.position for one in found] == [3, 4]
+
+
+async def test_deleting_takes_all_that_shares_an_item_and_nothing_else(
+    kind: str, tmp_path: Path, database: Any
+) -> None:
+    async with opened(kind, tmp_path, database) as store:
+        archive, sub = Archive(store, namespace_of("t")), Archive(store, namespace_of("t", "s:1|c"))
+        trunk = await done(kind, store, archive.steps_of_write(talk(0, 3), None))
+        left = await done(kind, store, archive.steps_of_write(talk(3, 5), trunk))
+        right = await done(kind, store, archive.steps_of_write(talk(3, 6, "b"), trunk))
+        beside = await done(kind, store, sub.steps_of_write(talk(0, 2, "s"), None))
+        steps = archive.steps_of_write(talk(5, 7), left, also=[beside])
+        head = await done(kind, store, steps)
+        found = await done(kind, store, archive.steps_of_branch(head))
+        assert sorted(one.position for one in found) == [0, 0, 1, 1, 2, 3, 4, 5, 6]
+        assert len(await done(kind, store, archive.steps_of_branch(head, right))) == 9 + 3
+        await done(kind, store, sub.steps_of_write(talk(0, 3), None))  # the trunk once more
+        stranger = await done(kind, store, archive.steps_of_write(talk(0, 2, "x"), None))
+        await done(kind, store, archive.steps_of_delete(head))
+        for one in (head, right, beside, trunk):
+            assert await done(kind, store, archive.steps_of_branch(one)) == []
+        assert len(await done(kind, store, archive.steps_of_all())) == 2
+        assert len(await done(kind, store, archive.steps_of_branch(stranger))) == 2
+        assert await done(kind, store, sub.steps_of_all()) == []
+
+
+def test_a_delete_that_is_broken_off_is_done_by_the_next(monkeypatch: Any) -> None:
+    monkeypatch.setattr("langgraph_compaction.archive.chain.WRITTEN_AT_ONCE", 2)
+    for fails_at in range(1, 12):
+        store = Failing(1_000)
+        archive = Archive(store, namespace_of("t"))
+        trunk = perform(store, archive.steps_of_write(talk(0, 5), None))
+        perform(store, archive.steps_of_write(talk(5, 8, "b"), trunk))
+        head = perform(store, archive.steps_of_write(talk(5, 9), trunk))
+        store.left = fails_at
+        with suppress(ConnectionResetError):
+            perform(store, archive.steps_of_delete(head))
+        store.left = 1_000
+        perform(store, archive.steps_of_delete(head))
+        assert perform(store, archive.steps_of_all()) == []
 
 
 async def test_threads_and_graphs_do_not_see_each_other(
