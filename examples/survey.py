@@ -51,7 +51,7 @@ MIN_SEGMENT_SHARE = 0.025
 have."""
 MIN_KEEP = 4
 """Messages that stay in any case: two pages with their calls. A page is a sixth of the window."""
-CLEAR_KEEP = 4
+CLEAR_KEEP = 3
 """Newest pages that are never cleared: the agent goes by what it read last."""
 CHARS_PER_TOKEN = 4
 """For the estimate of the system prompt and tool schemas, which no message holds."""

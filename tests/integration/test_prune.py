@@ -279,6 +279,8 @@ def test_a_visit_that_only_clears_makes_up_for_it_too() -> None:
         HumanMessage("Go on.", id="h"),
         AIMessage("", tool_calls=[call], id="a"),
         ToolMessage("line\n" * 2_000, tool_call_id="c", id="r"),
+        AIMessage("", tool_calls=[call], id="b"),
+        ToolMessage("ok", tool_call_id="c", id="s"),  # the newest group is never cleared
         AIMessage("Done.", id="d"),
     ]
     events.clear()
