@@ -109,4 +109,10 @@ def _forget_archive(
             'config={"configurable": {"thread_id": "..."}} as well.'
         )
     archive = archive_of(store, config, in_node=False)
-    perform(store, archive.steps_of_delete(*heads))
+    deleted = perform(store, archive.steps_of_delete(*heads))
+    if heads and not deleted:
+        raise ConfigurationError(
+            "forget: this store has nothing of what the record says was archived, under the thread "
+            f"{config.get('configurable', {}).get('thread_id')!r}. Pass the store and the thread's "
+            "config that the node works with; or store=None, if the archive is gone already."
+        )

@@ -116,7 +116,7 @@ class Archive:
         items = yield from _items_in(self.namespace)
         return _in_order(items.values())
 
-    def steps_of_delete(self, *heads: str) -> Steps[None]:
+    def steps_of_delete(self, *heads: str) -> Steps[int]:
         """Steps that delete what some items lead to, and all branches that share any of it.
 
         What else the namespace holds is another transcript's. If it is broken off, the same steps
@@ -124,6 +124,9 @@ class Archive:
 
         Args:
             heads: keys of items.
+
+        Returns:
+            How many items there were.
         """
         found, pools = yield from self._reached(heads, everywhere=True)
         beside: dict[str, set[str]] = {}
@@ -146,6 +149,7 @@ class Archive:
         ]
         for start in range(0, len(puts), WRITTEN_AT_ONCE):
             yield puts[start : start + WRITTEN_AT_ONCE]
+        return len(puts)
 
     def _reached(
         self, heads: Sequence[str], *, everywhere: bool = False

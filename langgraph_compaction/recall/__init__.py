@@ -88,6 +88,13 @@ def create_recall_tool(
     Raises:
         ConfigurationError: an argument is unusable, or ``search`` without the extra.
     """
+    if archive is not None and not isinstance(archive, BaseStore):
+        raise ConfigurationError(
+            f"archive: {archive!r} is no store. Pass a LangGraph store (a BaseStore), or leave it "
+            "out for the store that the graph runs with."
+        )
+    if not str(name).strip():
+        raise ConfigurationError(f"name: {name!r} is no name of a tool, such as 'recall'.")
     if max_tokens < LEAST_TOKENS:
         raise ConfigurationError(
             f"max_tokens: {max_tokens!r} leaves no room for originals. Give at least "

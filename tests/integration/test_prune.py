@@ -462,6 +462,10 @@ def test_forgetting_asks_about_the_archive_and_deletes_it() -> None:
     for wrong in not_stores:
         with pytest.raises(ConfigurationError, match="is no store, so that no original was del"):
             forget(snapshot.values, store=wrong, config=snapshot.config)
+    elsewhere: Any = {"configurable": {"thread_id": "other"}}
+    for place, whose in ((InMemoryStore(), snapshot.config), (store, elsewhere)):
+        with pytest.raises(ConfigurationError, match="this store has nothing of what the record"):
+            forget(snapshot.values, store=place, config=whose)
     assert "compaction" in forget(snapshot.values, store=None)
     assert perform(archive.store, archive.steps_of_all())
     graph.update_state(THREAD, forget(snapshot.values, store=store, config=snapshot.config))

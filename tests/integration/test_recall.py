@@ -603,3 +603,11 @@ def test_a_subgraph_finds_its_originals_whichever_graph_archived_them(written_in
     state = {"messages": messages, "compaction": record(0, 1, messages, pruned=True, archived=head)}
     answer = outer.compile(store=store).invoke(state, THREAD)["messages"][-1].content
     assert "Mine." in answer
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [({"archive": "x"}, "archive: 'x' is no store"), ({"name": ""}, "name: ''")]
+)
+def test_a_tool_that_could_not_work_is_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        create_recall_tool(search=False, **given)
