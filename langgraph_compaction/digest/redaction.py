@@ -88,11 +88,6 @@ def _place(trace: TracebackType | None) -> str:
     return f" ({PurePath(frame.tb_frame.f_code.co_filename).name}, line {frame.tb_lineno})"
 
 
-def redacted_texts(texts: Iterable[str], redact: Redact | None) -> list[str]:
-    """Texts as the hook returns them; raises what `redacted_text` raises."""
-    return [redacted_text(text, redact) for text in texts]
-
-
 def redacted_messages(messages: Iterable[BaseMessage], redact: Redact | None) -> list[BaseMessage]:
     """Messages with all text for a model redacted; see `redacted_message`."""
     return [redacted_message(message, redact) for message in messages]

@@ -29,7 +29,6 @@ class Span:
         task: key of the task among ``kept``, see `message_key`; None if it is not there.
         quoted: index of the newest human message if it is folded; it is quoted in full.
         tokens: tokens of the folded messages as the view shows them, less what is quoted.
-        tail_tokens: tokens of what stays behind ``stop``.
     """
 
     stop: int
@@ -38,7 +37,6 @@ class Span:
     task: str | None
     quoted: int | None
     tokens: int
-    tail_tokens: int
 
 
 def choose_span(
@@ -95,7 +93,6 @@ def choose_span(
         task=message_key(messages[task], task) if task is not None and task in kept else None,
         quoted=quoted,
         tokens=gained,
-        tail_tokens=sum(sizes[cut:]),
     )
 
 

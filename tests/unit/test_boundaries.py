@@ -228,7 +228,6 @@ def test_everything_but_task_pins_and_system_text_can_be_folded() -> None:
     assert span.kept == (0, 1, 4)
     assert span.folded == (2, 3, 5, 6, 7)
     assert span.quoted == 5
-    assert span.tail_tokens == 0
 
 
 def test_the_newest_request_is_not_quoted_where_it_is_the_task() -> None:
@@ -280,7 +279,6 @@ def test_sizes_are_those_of_the_view() -> None:
     span = chosen(messages, rules)
     assert span is not None
     assert span.folded == (1, 2, 3, 4)
-    assert span.tail_tokens == 20
     assert span.tokens == count(layout.shown(range(1, 5)))
 
 

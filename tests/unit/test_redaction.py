@@ -28,7 +28,6 @@ from langgraph_compaction.digest.redaction import (
     redacted_message,
     redacted_messages,
     redacted_text,
-    redacted_texts,
 )
 from langgraph_compaction.digest.rendering import render_message
 from langgraph_compaction.errors import RedactionError
@@ -225,8 +224,6 @@ def test_without_a_hook_nothing_is_touched() -> None:
     message = HumanMessage(SECRET)
     assert redacted_message(message, None) is message
     assert redacted_text(SECRET, None) is SECRET
-    assert redacted_texts([SECRET], None) == [SECRET]
-    assert redacted_texts([SECRET, ""], hide) == ["[key]", ""]
 
 
 def test_a_hook_that_raises_is_named_and_what_it_says_is_not_told() -> None:
