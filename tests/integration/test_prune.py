@@ -13,7 +13,6 @@ import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.prebuilt import ToolRuntime
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
@@ -43,6 +42,7 @@ from tests.integration.doubles import (
 from tests.support import folding
 from tests.support.folding import chat, state_of
 from tests.support.pruning import Unreliable, applied
+from tests.support.runtimes import runtime
 from tests.support.stores import KINDS, done, opened
 
 THREAD: Any = {"configurable": {"thread_id": "t"}, "recursion_limit": 1_000}
@@ -505,18 +505,11 @@ async def test_an_asynchronous_store_refuses_its_own_thread_instead_of_hanging(
         state = applied(state_of(chat(12)), await node.ainvoke(state_of(chat(12)), THREAD))
         with pytest.raises(ConfigurationError, match=r"asyncio\.to_thread"):
             forget(state, store=store, config=THREAD)
-        runtime = ToolRuntime(
-            state=state,
-            config=THREAD,
-            store=store,
-            context=None,
-            stream_writer=lambda _: None,
-            tool_call_id="c",
-        )
+        running = runtime(state, THREAD, store)
         tool = create_recall_tool()
         with pytest.raises(ConfigurationError, match="Use ainvoke"):
-            tool.invoke({"first": 1, "runtime": runtime})
-        assert "message 1 " in await tool.ainvoke({"first": 1, "runtime": runtime})
+            tool.invoke({"first": 1, "runtime": running})
+        assert "message 1 " in await tool.ainvoke({"first": 1, "runtime": running})
         # From another thread than its loop's it is asked as any other.
         again = await asyncio.to_thread(node.invoke, state_of(chat(12)), THREAD)
         assert "archived" in again["compaction"]
@@ -528,18 +521,11 @@ def test_an_agent_gets_pruned_originals_back() -> None:
     state = graph.get_state(THREAD).values
     gone = originals(store, state["compaction"])
     tool = create_recall_tool(archive=store)
-    runtime: Any = ToolRuntime(
-        state=state,
-        config=THREAD,
-        store=None,
-        context=None,
-        stream_writer=lambda _: None,
-        tool_call_id="c",
-    )
+    running = runtime(state, THREAD)
     result = next(one for one in gone if one.type == "tool")
-    text = tool.invoke({"id": result.id, "runtime": runtime})
+    text = tool.invoke({"id": result.id, "runtime": running})
     assert "result-00" in text
-    ranged = tool.invoke({"first": result.position, "runtime": runtime})
+    ranged = tool.invoke({"first": result.position, "runtime": running})
     assert f"position={result.position}" in ranged
-    task = tool.invoke({"first": 0, "runtime": runtime})
+    task = tool.invoke({"first": 0, "runtime": running})
     assert f"Do steps 1 to {STEPS}" in task

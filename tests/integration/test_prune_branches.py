@@ -18,7 +18,6 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, Remove
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
-from langgraph.prebuilt import ToolRuntime
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
@@ -44,6 +43,7 @@ from tests.integration.doubles import (
 from tests.support import folding
 from tests.support.folding import chat
 from tests.support.pruning import Unreliable
+from tests.support.runtimes import runtime
 
 ROOT = Path(__file__).parents[2]
 THREAD: Any = {"configurable": {"thread_id": "t"}, "recursion_limit": 1_000}
@@ -77,15 +77,8 @@ def worker_node(summaries: Summaries | None = None) -> CompactionNode:
 
 def recall(store: BaseStore, state: Any) -> Callable[..., str]:
     """The agent's tool, called in a thread with that state."""
-    runtime: Any = ToolRuntime(
-        state=state,
-        config=THREAD,
-        store=store,
-        context=None,
-        stream_writer=lambda _: None,
-        tool_call_id="c",
-    )
-    return lambda **given: str(create_recall_tool().invoke({**given, "runtime": runtime}))
+    running = runtime(state, THREAD, store)
+    return lambda **given: str(create_recall_tool().invoke({**given, "runtime": running}))
 
 
 def texts(messages: list[BaseMessage]) -> list[str]:
