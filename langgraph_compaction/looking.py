@@ -27,6 +27,7 @@ class Measurement:
         hard: tokens that a view may have, None where the window is unknown.
         trigger: fewest tokens at which the trigger can fire, None where it looks at no tokens.
         messages: messages in the view.
+        clipped: those of them that are shown in part, cut to head and tail.
         steps: AI messages since the last fold.
         counter: how tokens were counted, for example "tiktoken:o200k_base".
         exact: whether that is a tokenizer rather than an estimate.
@@ -40,6 +41,7 @@ class Measurement:
     hard: int | None
     trigger: int | None
     messages: int
+    clipped: int
     steps: int
     counter: str
     exact: bool
@@ -134,6 +136,7 @@ def measured(decision: Decision, counter: TokenCounter) -> Measurement:
         hard=policy.hard,
         trigger=policy.soft,
         messages=usage.messages,
+        clipped=decision.layout.clipped,
         steps=usage.steps,
         counter=counter.name,
         exact=counter.exact,
@@ -202,6 +205,8 @@ def _lines(told: Explanation) -> Iterator[str]:
     )
     if size.hard is not None:
         yield f"Hard limit: {size.hard} tokens."
+    if size.clipped:
+        yield f"Of the {size.messages} messages in the view {size.clipped} are shown in part."
     if not told.trigger:
         yield "The trigger is off."
     for clause in told.trigger:

@@ -83,10 +83,10 @@ class Render(TypedDict, total=False):
     """Text that closes the digest."""
     task: str | None
     """Key (see `message_key`) of the task among the kept messages; it stands before the digest."""
-    clip_result_chars: int
-    """Characters that the results of one call group may take together before the largest are
+    clip_result_bytes: int
+    """UTF-8 bytes that the results of one call group may take together before the largest are
     clipped to head and tail; 0 or absent: never clipped."""
-    clip_message_chars: int
+    clip_message_bytes: int
     """The same for one human message; 0 or absent: never clipped."""
     recall: str
     """Name of the tool that brings originals back; absent: the agent has none."""

@@ -20,6 +20,7 @@ from langgraph_compaction.plan.triggers import (
 )
 from langgraph_compaction.record import Render
 from langgraph_compaction.settings import DEFAULT_TRIGGER, CompactionSettings
+from langgraph_compaction.view.clipping import BYTES_PER_TOKEN
 
 KEEP_TOKENS = 40_000
 """Tokens of recent messages that "auto" keeps at most (stagewise's limit)."""
@@ -32,6 +33,9 @@ TARGET_SHARE = 0.6
 RESERVE_TOKENS = 20_000
 RESERVE_SHARE = 0.1
 """By default the smaller of the two (of the window) and the model's maximum output is reserved."""
+RESULT_SHARE = 0.5
+"""Share of the hard limit that the results of one step may take by default. Dense text (hashes,
+base64) has up to twice the tokens that its bytes are taken for, and then fills the window."""
 DIGEST_TOKENS = 16_000
 DIGEST_SHARE = 0.1
 """By default the digest may have the smaller of the two (of the window)."""
@@ -108,10 +112,9 @@ def resolved(settings: CompactionSettings, limits: AgentLimits = NOTHING_KNOWN) 
         render["footer"] = settings.digest_footer
     if settings.recall_tool is not None:
         render["recall"] = settings.recall_tool
-    if hard is not None and clauses and settings.enabled:
-        # As many characters as tokens fit: even the densest text (a token a character) leaves the
-        # call group within the window, and ordinary text is far from it.
-        render["clip_result_chars"] = hard
+    most_of_results = _max_result(settings, hard if clauses else None)
+    if most_of_results is not None and settings.enabled:
+        render["clip_result_bytes"] = most_of_results * BYTES_PER_TOKEN
     calibrate = limits.counts_tokens if settings.calibrate == "auto" else settings.calibrate
     return Policy(
         enabled=settings.enabled,
@@ -245,6 +248,12 @@ def _min_fold(settings: CompactionSettings, window: int | None) -> int:
         if window is None
         else min(MIN_FOLD_TOKENS, int(window * MIN_FOLD_WINDOW_SHARE))
     )
+
+
+def _max_result(settings: CompactionSettings, hard: int | None) -> int | None:
+    if settings.max_result_tokens != "auto":
+        return settings.max_result_tokens
+    return None if hard is None else max(1, int(hard * RESULT_SHARE))
 
 
 def _max_digest(settings: CompactionSettings, window: int | None) -> int:

@@ -59,6 +59,10 @@ class CompactionSettings:
         max_segment_tokens: tokens that a new segment may have though its share is more. It does
             not limit a rolling digest, a condensed segment, or a newest request that is quoted
             in full.
+        max_result_tokens: tokens that the results of one step, all its parallel calls together, may
+            take in the view from the start, at three UTF-8 bytes a token; the largest are cut to
+            head and tail. "auto": half of what a view may have, and no limit where the window is
+            not known or the trigger is off. None: none but the hard limit.
         clear: whether old tool results are cleared, as far as that goes, before a model is asked.
             "auto": where ``history`` is "full"; what is cleared stays in the channel, so that a
             thread which prunes would not get shorter.
@@ -107,6 +111,7 @@ class CompactionSettings:
     segment_share: float = 0.2
     min_segment_tokens: int = 200
     max_segment_tokens: int = 4_000
+    max_result_tokens: int | Literal["auto"] | None = "auto"
     clear: bool | Literal["auto"] = "auto"
     clear_keep: int = 3
     clear_min_share: float = 0.1
@@ -185,6 +190,7 @@ _WHOLE_NUMBERS: dict[str, int] = {
     "max_digest_tokens": 200,
     "min_segment_tokens": 1,
     "max_segment_tokens": 1,
+    "max_result_tokens": 100,
     "clear_keep": 1,
     "clear_min_chars": 0,
     "clear_argument_chars": 0,
@@ -199,8 +205,15 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
     "on_error": ("continue", "raise"),
 }
 _SWITCHES: dict[str, tuple[str, ...]] = {"enabled": (), "clear": ("auto",), "calibrate": ("auto",)}
-_AUTO = {"min_keep", "target", "reserve_tokens", "max_digest_tokens", "min_fold_tokens"}
-_OPTIONAL = {"target", "context_window"}
+_AUTO = {
+    "min_keep",
+    "target",
+    "reserve_tokens",
+    "max_digest_tokens",
+    "max_result_tokens",
+    "min_fold_tokens",
+}
+_OPTIONAL = {"target", "context_window", "max_result_tokens"}
 
 
 def _known(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -105,8 +105,8 @@ def _carry_out(visit: Visit, decision: Decision, common: dict[str, Any]) -> Step
 def _clips(visit: Visit, record: CompactionRecord) -> bool:
     """Whether a record clips other messages than the thread's own."""
     before, after = (render_of(one, visit.policy.render) for one in (visit.record, record))
-    results = before.get("clip_result_chars") != after.get("clip_result_chars")
-    return results or before.get("clip_message_chars") != after.get("clip_message_chars")
+    results = before.get("clip_result_bytes") != after.get("clip_result_bytes")
+    return results or before.get("clip_message_bytes") != after.get("clip_message_bytes")
 
 
 def _writer(visit: Visit, decision: Decision) -> Writer:

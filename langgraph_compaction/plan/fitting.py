@@ -74,15 +74,15 @@ def fitted_render(
         render: the limits so far.
         size: tokens of the view under given limits.
         limit: tokens that it may have.
-        longest: characters of the longest message in the view; clipping starts below it.
+        longest: UTF-8 bytes of the longest message in the view; clipping starts below it.
     """
     fitted: Render = {**render}
-    for chars in _halved(render.get("clip_result_chars"), longest):
-        fitted["clip_result_chars"] = chars
+    for limited in _halved(render.get("clip_result_bytes"), longest):
+        fitted["clip_result_bytes"] = limited
         if size(fitted) <= limit:
             return Fit(fitted, fits=True)
-    for chars in _halved(render.get("clip_message_chars"), longest):
-        fitted["clip_message_chars"] = chars
+    for limited in _halved(render.get("clip_message_bytes"), longest):
+        fitted["clip_message_bytes"] = limited
         if size(fitted) <= limit:
             return Fit(fitted, fits=True)
     return Fit(fitted, fits=False)
@@ -90,8 +90,8 @@ def fitted_render(
 
 def _halved(limit: int | None, longest: int) -> Iterator[int]:
     """Clip limits to try: the present one, half of it, and so on down to the shortest."""
-    chars = min(limit or longest, longest)
-    while chars > SHORTEST:
-        yield chars
-        chars //= 2
+    limited = min(limit or longest, longest)
+    while limited > SHORTEST:
+        yield limited
+        limited //= 2
     yield SHORTEST

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
@@ -80,6 +80,7 @@ class Layout:
         render: the frozen rendering the layout was made with.
         messages: the messages channel.
         cleared: what stands in it in place of some of them.
+        clipped: messages that are shown in part.
     """
 
     leading: list[BaseMessage]
@@ -91,6 +92,7 @@ class Layout:
     render: Render
     messages: Sequence[BaseMessage] = ()
     cleared: Cleared = NOTHING_CLEARED
+    clipped: int = 0
 
     def view(self) -> list[BaseMessage]:
         """The messages in a new list."""
@@ -168,16 +170,18 @@ def lay_out(
             leading.append(recent.pop(0))
     if kept and isinstance(kept[-1], AIMessage) and newest_kept != anchor.position - 1:
         kept.append(_gap(kept[-1]))
+    parts = [_shown(part, render, newest=part is recent) for part in (task, kept, recent)]
     return Layout(
         leading=leading,
-        task=_shown(task, render, newest=False),
+        task=parts[0].messages,
         digest=digest_text(record, render) if anchor.digest else None,
-        kept=_shown(kept, render, newest=False),
-        recent=_shown(recent, render, newest=True),
+        kept=parts[1].messages,
+        recent=parts[2].messages,
         anchor=anchor,
         render=render,
         messages=messages,
         cleared=cleared,
+        clipped=sum(part.clipped for part in parts),
     )
 
 
@@ -190,17 +194,24 @@ def _gap(before: BaseMessage) -> HumanMessage:
     return HumanMessage(content=GAP, id=f"{before.id or DIGEST_MARK}:gap")
 
 
-def _shown(messages: list[BaseMessage], render: Render, *, newest: bool) -> list[BaseMessage]:
+class _Part(NamedTuple):
+    messages: list[BaseMessage]
+    clipped: int
+
+
+def _shown(messages: list[BaseMessage], render: Render, *, newest: bool) -> _Part:
     found = list(groups(messages))
-    return repaired(_clipped(messages, found, render), found, newest=newest)
+    shown = _clipped(messages, found, render)
+    clipped = sum(one is not other for one, other in zip(messages, shown, strict=True))
+    return _Part(repaired(shown, found, newest=newest), clipped)
 
 
 def _clipped(
     messages: Sequence[BaseMessage], found: Sequence[Group], render: Render
 ) -> Sequence[BaseMessage]:
     """The messages of these groups, one for one, oversized ones clipped."""
-    result_chars = render.get("clip_result_chars", 0)
-    message_chars = render.get("clip_message_chars", 0)
+    result_chars = render.get("clip_result_bytes", 0)
+    message_chars = render.get("clip_message_bytes", 0)
     if result_chars <= 0 and message_chars <= 0:
         return messages
     return [
@@ -210,8 +221,8 @@ def _clipped(
         for run in group.runs
         for message in clipped_group(
             messages[run.start : run.stop],
-            clip_result_chars=result_chars,
-            clip_message_chars=message_chars,
+            clip_result_bytes=result_chars,
+            clip_message_bytes=message_chars,
             recall=render.get("recall"),
         )
     ]

@@ -18,26 +18,53 @@ from langgraph_compaction.view.remedies import again
 RESULT_REMEDY = "Call the tool again for a smaller part if you need it."
 MESSAGE_REMEDY = "The full message is longer than the context window allows."
 SHORTEST = 200
-"""Characters that a clipped text keeps at least: below, head and tail say nothing any more."""
+"""UTF-8 bytes that a clipped text keeps at least: below, head and tail say nothing any more."""
+BYTES_PER_TOKEN = 3
+"""UTF-8 bytes that are taken for a token where no tokenizer may be asked: prose has some 4.5 of
+them, code and JSON about 3, Chinese 3 to 4, Cyrillic 4 to 5; hashes and base64 have 1.5 to 2
+(`tests/benchmarks/counting_error.py` lists the kinds)."""
 
 
 def clip_text(text: str, limit: int, remedy: str) -> str:
-    """``text`` cut to about ``limit`` characters: two thirds head, one third tail.
+    """``text`` cut to about ``limit`` UTF-8 bytes: two thirds head, one third tail.
 
-    Between them stands how much is missing and what to do about it. Cuts at a line's end where
-    one is near (within a fifth of the part).
+    Between them stands how much is missing and what to do about it. Cuts between code points, and
+    at a line's end where one is near (within a fifth of the part).
     """
     limit = max(limit, SHORTEST)
-    if len(text) <= limit:
+    if _byte_length(text) <= limit:
         return text
-    head = _whole_lines(text[: limit * 2 // 3])
-    tail = text[len(text) - limit // 3 :]
+    head, tail = _ends(text, limit * 2 // 3, limit // 3)
+    head = _whole_lines(head)
     newline = tail.find("\n", 0, len(tail) // 5)
     tail = tail[newline + 1 :]
     missing = len(text) - len(head) - len(tail)
     mark = f"[... {missing:,} of {len(text):,} characters left out. {remedy} ...]"
     clipped = f"{head}\n{mark}\n{tail}"
     return clipped if len(clipped) < len(text) else text
+
+
+def _byte_length(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _ends(text: str, first: int, last: int) -> tuple[str, str]:
+    """As many whole code points from the start and from the end as have so many bytes."""
+    if text.isascii():
+        return text[:first], text[len(text) - last :]
+    data = text.encode("utf-8", "surrogatepass")
+    start, end = first, len(data) - last
+    while _continues(data[start]):
+        start -= 1
+    while end < len(data) and _continues(data[end]):
+        end += 1
+    head, tail = data[:start], data[end:]
+    return head.decode("utf-8", "surrogatepass"), tail.decode("utf-8", "surrogatepass")
+
+
+def _continues(byte: int) -> bool:
+    """Whether a byte of UTF-8 is not the first of its code point."""
+    return byte & 0xC0 == 0x80
 
 
 def _whole_lines(head: str) -> str:
@@ -48,35 +75,35 @@ def _whole_lines(head: str) -> str:
 def clipped_group(
     messages: Sequence[BaseMessage],
     *,
-    clip_result_chars: int,
-    clip_message_chars: int,
+    clip_result_bytes: int,
+    clip_message_bytes: int,
     recall: str | None = None,
 ) -> list[BaseMessage]:
     """The messages of one group with oversized texts clipped.
 
     Args:
         messages: a call group or a single message.
-        clip_result_chars: characters that the results of the group may take together; the
+        clip_result_bytes: UTF-8 bytes that the results of the group may take together; the
             largest are cut to an equal share. 0: no limit.
-        clip_message_chars: characters that a human message may take. 0: no limit.
+        clip_message_bytes: UTF-8 bytes that a human message may take. 0: no limit.
         recall: name of the tool that brings originals back, None where the agent has none.
 
     Returns:
         The same objects where nothing is clipped, changed copies (same ids) elsewhere.
     """
     members = list(messages)
-    if clip_result_chars > 0:
+    if clip_result_bytes > 0:
         sizes = [text_size(m) if isinstance(m, ToolMessage) else 0 for m in members]
-        if sum(sizes) > clip_result_chars:
-            share = _equal_share(sizes, clip_result_chars)
+        if sum(sizes) > clip_result_bytes:
+            share = _equal_share(sizes, clip_result_bytes)
             members = [
                 _clipped(message, share, _remedy(message, recall)) if size > share else message
                 for message, size in zip(members, sizes, strict=True)
             ]
-    if clip_message_chars > 0:
+    if clip_message_bytes > 0:
         members = [
-            _clipped(message, clip_message_chars, _remedy(message, recall))
-            if isinstance(message, HumanMessage) and text_size(message) > clip_message_chars
+            _clipped(message, clip_message_bytes, _remedy(message, recall))
+            if isinstance(message, HumanMessage) and text_size(message) > clip_message_bytes
             else message
             for message in members
         ]
@@ -102,16 +129,16 @@ def _equal_share(sizes: Sequence[int], budget: int) -> int:
 
 
 def text_size(message: BaseMessage) -> int:
-    """Characters of the message's text blocks."""
+    """UTF-8 bytes of the message's text blocks."""
     if isinstance(message.content, str):
-        return len(message.content)
-    return sum(len(visible_text(block) or "") for block in blocks_of(message.content))
+        return _byte_length(message.content)
+    return sum(_byte_length(visible_text(block) or "") for block in blocks_of(message.content))
 
 
 def _clipped(message: BaseMessage, limit: int, remedy: str) -> BaseMessage:
     if isinstance(message.content, str):
         return message.model_copy(update={"content": clip_text(message.content, limit, remedy)})
-    sizes = [len(visible_text(block) or "") for block in message.content]
+    sizes = [_byte_length(visible_text(block) or "") for block in message.content]
     share = _equal_share(sizes, limit)
     blocks = [
         _clipped_block(block, share, remedy) if size > share else block

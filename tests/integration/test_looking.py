@@ -138,6 +138,50 @@ def test_looking_changes_nothing_and_calls_nobody() -> None:
     assert told == []
 
 
+# ---- results that are shown in part
+
+
+def parallel(count: int, sentences: int) -> dict[str, Any]:
+    names = [f"c{number}" for number in range(count)]
+    calls: Any = [{"name": "look", "args": {}, "id": name} for name in names]
+    results = [
+        ToolMessage(f"Pump {name}. " + TEXT * sentences, tool_call_id=name, id=f"t-{name}")
+        for name in names
+    ]
+    asked = [HumanMessage("Check.", id="task"), AIMessage("", id="a", tool_calls=calls)]
+    return {"messages": [*asked, *results], "compaction": {}}
+
+
+def test_the_results_of_one_step_stand_whole_in_a_third_of_the_window() -> None:
+    compact = CompactionNode(good_summary, context_window=32_000)
+    thread = parallel(5, sentences=20)  # some 9,750 tokens
+    size = compact.measure(thread)
+    assert size.tokens > 32_000 * 0.3
+    assert size.clipped == 0
+    assert compact.view(thread) == thread["messages"]
+
+
+def test_what_is_shown_in_part_is_measured_and_explained() -> None:
+    compact = CompactionNode(good_summary, context_window=32_000)
+    thread = parallel(5, sentences=60)
+    size = compact.measure(thread)
+    assert size.clipped == 5
+    assert size.tokens <= 32_000 // 2
+    told = str(compact.explain(thread))
+    assert "Of the 7 messages in the view 5 are shown in part." in told
+    whole = CompactionNode(good_summary, context_window=128_000).measure(thread)
+    assert whole.clipped == 0
+
+
+def test_the_share_of_results_is_a_setting() -> None:
+    thread = parallel(5, sentences=19)
+    settings = {"compaction_settings": {"max_result_tokens": 1_000}}
+    compact = CompactionNode(good_summary, context_window=32_000)
+    assert compact.measure({**thread, **settings}).clipped == 5
+    unlimited = CompactionNode(good_summary, context_window=32_000, max_result_tokens=None)
+    assert unlimited.measure(parallel(5, sentences=70)).tokens > 32_000
+
+
 # ---- the hook
 
 
@@ -163,7 +207,7 @@ def test_a_veto_consumes_a_request_and_cannot_stop_a_clip() -> None:
     assert set(thread["compaction"]) == {"version", "revision", "request_id"}
     tight = node(hook=hook, context_window=1_200)
     after = tight.invoke(state(1) | {"messages": [HumanMessage(TEXT * 30, id="h")]})
-    assert after["compaction"]["render"]["clip_message_chars"]
+    assert after["compaction"]["render"]["clip_message_bytes"]
 
 
 def test_at_the_hard_limit_a_vetoed_fold_becomes_a_clip() -> None:

@@ -9,6 +9,7 @@ import copy
 import json
 from typing import Any
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -39,11 +40,11 @@ def result(name: str, content: Any) -> ToolMessage:
 
 
 def clip(
-    *messages: BaseMessage, clip_result_chars: int = 0, clip_message_chars: int = 0
+    *messages: BaseMessage, clip_result_bytes: int = 0, clip_message_bytes: int = 0
 ) -> list[Any]:
     return list(
         clipped_group(
-            messages, clip_result_chars=clip_result_chars, clip_message_chars=clip_message_chars
+            messages, clip_result_bytes=clip_result_bytes, clip_message_bytes=clip_message_bytes
         )
     )
 
@@ -69,6 +70,20 @@ def test_head_and_tail_stay_and_the_size_of_the_middle_is_told() -> None:
     assert rest.startswith("line ")
 
 
+@pytest.mark.parametrize("letter", ["é", "請", "👩", "\ud800"])
+def test_the_limit_is_in_bytes_and_every_code_point_stays_whole(letter: str) -> None:
+    text = letter * 1_000
+    for limit in range(SHORTEST, SHORTEST + 12):
+        clipped = clip_text(text, limit, RESULT_REMEDY)
+        head, note, tail = clipped.partition("\n[... ")
+        kept = head + tail.partition("...]\n")[2]
+        assert note
+        assert set(kept) == {letter}
+        size = len(letter.encode("utf-8", "surrogatepass"))
+        assert limit - 2 * size <= len(kept) * size <= limit
+        assert f"{1_000 - len(kept):,} of 1,000 characters" in clipped
+
+
 @given(
     st.text(alphabet="ab \n請👩\u0301", max_size=1_500) | st.integers(0, 1_500).map("x".__mul__),
     st.integers(-5, 1_200),
@@ -92,14 +107,14 @@ def test_what_fits_is_passed_through_as_the_same_objects() -> None:
         result("1", "x" * 500),
         result("2", [{"type": "text", "text": "y"}]),
     ]
-    found = clip(*messages, clip_result_chars=501)
+    found = clip(*messages, clip_result_bytes=501)
     assert all(one is other for one, other in zip(found, messages, strict=True))
     assert clip(*messages) == messages
 
 
 def test_the_largest_results_of_a_group_share_the_budget_equally() -> None:
     messages = [call("1", "2", "3"), result("1", "small"), *(result(n, "x" * 9_000) for n in "23")]
-    found = clip(*messages, clip_result_chars=2_005)
+    found = clip(*messages, clip_result_bytes=2_005)
     assert found[0] is messages[0]
     assert found[1] is messages[1]
     for before, after in zip(messages[2:], found[2:], strict=True):
@@ -112,7 +127,7 @@ def test_the_largest_results_of_a_group_share_the_budget_equally() -> None:
 
 def test_many_results_keep_a_readable_rest_each() -> None:
     names = [str(number) for number in range(50)]
-    found = clip(call(*names), *(result(n, "x" * 5_000) for n in names), clip_result_chars=1_000)
+    found = clip(call(*names), *(result(n, "x" * 5_000) for n in names), clip_result_bytes=1_000)
     assert all(SHORTEST <= len(message.content) <= SHORTEST + NOTE for message in found[1:])
 
 
@@ -121,7 +136,7 @@ def test_calls_are_never_clipped() -> None:
     asked = AIMessage(
         "y" * 50_000, tool_calls=[{"name": "write_file", "args": arguments, "id": "1"}]
     )
-    found = clip(asked, result("1", "z" * 50_000), clip_result_chars=300, clip_message_chars=300)
+    found = clip(asked, result("1", "z" * 50_000), clip_result_bytes=300, clip_message_bytes=300)
     assert found[0] is asked
     assert len(found[1].content) < 600
 
@@ -136,7 +151,7 @@ def test_only_the_text_of_blocks_is_clipped() -> None:
         "z" * 5_000,
     ]
     before = copy.deepcopy(content)
-    (found,) = clip(result("1", content), clip_result_chars=1_000)
+    (found,) = clip(result("1", content), clip_result_bytes=1_000)
     first, same_image, short, refusal, plain = found.content
     assert (same_image, short) == (image, "short")
     assert first["cache_control"] == {"type": "ephemeral"}
@@ -147,18 +162,18 @@ def test_only_the_text_of_blocks_is_clipped() -> None:
 
 def test_human_messages_have_a_limit_of_their_own() -> None:
     human = HumanMessage("x" * 5_000, id="h")
-    assert clip(human, clip_result_chars=300) == [human]
-    (found,) = clip(human, clip_message_chars=300)
+    assert clip(human, clip_result_bytes=300) == [human]
+    (found,) = clip(human, clip_message_bytes=300)
     assert MESSAGE_REMEDY in found.content
     assert found.id == "h"
     answer = result("1", "x" * 5_000)
-    assert clip(answer, clip_message_chars=300) == [answer]
+    assert clip(answer, clip_message_bytes=300) == [answer]
 
 
 def test_a_result_that_fills_its_group_by_blocks_without_text_is_left_alone() -> None:
     image = result("1", [{"type": "image", "base64": "A" * 9_000, "mime_type": "image/png"}])
     assert text_size(image) == 0
-    assert clip(image, clip_result_chars=300) == [image]
+    assert clip(image, clip_result_bytes=300) == [image]
 
 
 # ---- in the view
@@ -167,7 +182,7 @@ def test_a_result_that_fills_its_group_by_blocks_without_text_is_left_alone() ->
 def test_a_giant_result_is_clipped_in_the_view_where_no_visit_lies_between() -> None:
     answer = result("1", json.dumps(["row"] * 50_000))
     messages = [HumanMessage("Go.", id="h"), call("1"), answer]
-    view = build_view(messages, {}, defaults={"clip_result_chars": 4_000})
+    view = build_view(messages, {}, defaults={"clip_result_bytes": 4_000})
     assert text_size(view[2]) <= 4_000 + NOTE
     assert text_size(answer) > 100_000
 
@@ -175,7 +190,7 @@ def test_a_giant_result_is_clipped_in_the_view_where_no_visit_lies_between() -> 
 def test_a_message_looks_the_same_alone_and_among_others() -> None:
     group = [call("1"), result("1", "x" * 9_000)]
     messages = [HumanMessage("Go.", id="h"), *group, HumanMessage("y" * 900, id="h2")]
-    limits: Any = {"clip_result_chars": 500, "clip_message_chars": 400}
+    limits: Any = {"clip_result_bytes": 500, "clip_message_bytes": 400}
     short = build_view(messages[:3], {"render": limits})
     longer = build_view([*messages, call("2"), result("2", "z" * 9_000)], {"render": limits})
     assert longer[:3] == short
@@ -187,7 +202,7 @@ def test_clipping_keeps_every_message_and_changes_no_input(
 ) -> None:
     before = copy.deepcopy(history)
     plain = build_view(history, {})
-    limits: Any = {"clip_result_chars": limit, "clip_message_chars": limit}
+    limits: Any = {"clip_result_bytes": limit, "clip_message_bytes": limit}
     clipped = build_view(history, {"render": limits})
     assert history == before
     assert [(m.type, m.id) for m in clipped] == [(m.type, m.id) for m in plain]

@@ -32,14 +32,21 @@ def resolved(window: int | None = None, max_output: int | None = None, **values:
 WHOLE = (
     "min_keep target context_window reserve_tokens overhead_tokens max_digest_tokens "
     "min_segment_tokens max_segment_tokens min_fold_tokens result_chars "
-    "clear_keep clear_min_chars clear_argument_chars"
+    "clear_keep clear_min_chars clear_argument_chars max_result_tokens"
 ).split()
 ZERO_IS_FINE = set(
     "min_keep reserve_tokens overhead_tokens min_fold_tokens result_chars "
     "clear_min_chars clear_argument_chars".split()
 )
-AUTO = {"min_keep", "target", "reserve_tokens", "max_digest_tokens", "min_fold_tokens"}
-NONE = {"target", "context_window"}
+AUTO = {
+    "min_keep",
+    "target",
+    "reserve_tokens",
+    "max_digest_tokens",
+    "max_result_tokens",
+    "min_fold_tokens",
+}
+NONE = {"target", "context_window", "max_result_tokens"}
 TEXTS = ("prompt", "instructions", "digest_header", "digest_footer", "recall_tool")
 
 
@@ -141,7 +148,7 @@ def test_a_part_of_an_unknown_window_is_an_error_that_names_the_ways_out(
 def test_without_a_window_whatever_needs_none_works(trigger: Any) -> None:
     found = resolved(trigger=trigger)
     assert (found.window, found.hard) == (None, None)
-    assert "clip_result_chars" not in found.render
+    assert "clip_result_bytes" not in found.render
 
 
 def test_the_settings_window_wins_over_the_models() -> None:
@@ -191,7 +198,26 @@ def test_the_defaults_of_a_large_window() -> None:
     )
     assert found.target == 61_440
     assert (found.max_digest, found.min_fold_tokens) == (12_800, 500)
-    assert found.render == {"role": "human", "clip_result_chars": found.hard}
+    assert found.render == {"role": "human", "clip_result_bytes": found.hard // 2 * 3}
+
+
+@pytest.mark.parametrize(
+    ("values", "limit"),
+    [
+        ({"max_result_tokens": 20_000}, 60_000),
+        ({"max_result_tokens": 20_000, "trigger": None}, 60_000),
+        ({"max_result_tokens": 20_000, "enabled": False}, None),
+        ({"max_result_tokens": None}, None),
+        ({"trigger": None}, None),
+    ],
+)
+def test_results_are_clipped_as_the_settings_say(values: dict[str, Any], limit: int | None) -> None:
+    assert resolved(window=128_000, **values).render.get("clip_result_bytes") == limit
+
+
+def test_results_may_be_limited_where_no_window_is_known() -> None:
+    found = resolved(trigger=("steps", 20), max_result_tokens=20_000)
+    assert found.render["clip_result_bytes"] == 60_000
 
 
 @pytest.mark.parametrize(

@@ -77,9 +77,9 @@ WRONG_FIELDS: dict[str, list[Any]] = {
     "tokens": [[{**SEGMENT, "tokens": "9"}]],
     "render": [None],
     "header": [{"header": 5}],
-    "clip_result_chars": [{"clip_result_chars": "many"}],
+    "clip_result_bytes": [{"clip_result_bytes": "many"}],
 }
-IN_FIELD = {"tokens": "segments", "header": "render", "clip_result_chars": "render"}
+IN_FIELD = {"tokens": "segments", "header": "render", "clip_result_bytes": "render"}
 
 
 @pytest.mark.parametrize("name", WRONG_FIELDS)

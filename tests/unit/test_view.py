@@ -162,7 +162,7 @@ def test_a_new_segment_leaves_everything_before_it_as_it_was() -> None:
 
 
 def test_between_folds_each_view_extends_the_one_before() -> None:
-    record = covering(LONG, 5, 0, 1, render={"task": "task", "clip_result_chars": 300})
+    record = covering(LONG, 5, 0, 1, render={"task": "task", "clip_result_bytes": 300})
     messages = LONG[:6]
     view = build_view(messages, record)
     for number in range(3, 9):
@@ -274,7 +274,7 @@ def test_the_message_ids_of_providers_without_server_state_are_left_alone() -> N
 @given(histories(max_size=20))
 def test_the_view_changes_nothing_and_is_the_same_every_time(history: list[BaseMessage]) -> None:
     record = covering(history, max(1, len(history) // 2), 0)
-    record["render"] = {"clip_result_chars": 300, "clip_message_chars": 200, "role": "system"}
+    record["render"] = {"clip_result_bytes": 300, "clip_message_bytes": 200, "role": "system"}
     before = copy.deepcopy((history, record))
     first = build_view(history, record)
     second = build_view(history, record)
