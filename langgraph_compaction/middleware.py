@@ -5,7 +5,7 @@ Needs the ``langchain`` extra: ``pip install "langgraph-compaction[langchain]"``
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, NotRequired, cast
 
 from langgraph.config import get_config
@@ -14,7 +14,9 @@ from typing_extensions import TypedDict, override
 
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.node import CompactionNode
+from langgraph_compaction.plan.recalling import tool_mismatch
 from langgraph_compaction.record import CompactionRecord
+from langgraph_compaction.run.reporting import logger
 from langgraph_compaction.state import (
     COMPACTION_KEY,
     MESSAGES_KEY,
@@ -90,6 +92,9 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
                 f"messages_key: {self.node.messages_key!r} cannot be used with create_agent, which "
                 f"keeps its messages under {MESSAGES_KEY!r}. Leave messages_key out."
             )
+        given = options.get("tools")
+        # What is wrong with tools that the node was given, it has logged.
+        self._mismatch = tool_mismatch(self.node.settings.recall_tool, given) if given else None
         keys = self.node.compaction_key, self.node.settings_key
         if keys != (COMPACTION_KEY, SETTINGS_KEY):
             self.state_schema = _state_schema(*keys)
@@ -133,10 +138,18 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         return await handler(self._viewed(request))
 
     def _viewed(self, request: ModelRequest[ContextT]) -> ModelRequest[ContextT]:
+        self._compare(request.tools)
         # The request's messages, not the state's: middlewares before this one may have changed
         # them. The record finds its place among them by ids.
         view = self.node.view({**request.state, MESSAGES_KEY: request.messages})
         return request.override(messages=cast("list[Any]", view))
+
+    def _compare(self, tools: Sequence[Any]) -> None:
+        """Log once where the agent's tools and the node's ``recall_tool`` do not match."""
+        if self._mismatch is None:
+            self._mismatch = tool_mismatch(self.node.settings.recall_tool, tools)
+            if self._mismatch:
+                logger.warning(self._mismatch)
 
 
 def _state_schema(compaction_key: str, settings_key: str) -> type[CompactionAgentState]:

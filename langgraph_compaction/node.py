@@ -23,6 +23,7 @@ from langgraph_compaction.levels import Levels
 from langgraph_compaction.looking import Explanation, Measurement, explained, measured
 from langgraph_compaction.plan.counting import TokenCounter, token_counter
 from langgraph_compaction.plan.decision import decide
+from langgraph_compaction.plan.recalling import tool_mismatch
 from langgraph_compaction.plan.requests import read_request
 from langgraph_compaction.plan.schemas import beside_messages, checked_tools
 from langgraph_compaction.resolving import AgentLimits
@@ -36,7 +37,7 @@ from langgraph_compaction.run.context import (
 )
 from langgraph_compaction.run.drivers import Performer, adrive, drive
 from langgraph_compaction.run.models import agent_model_of, model_limits, model_name
-from langgraph_compaction.run.reporting import Hook, checked_hook, reporter
+from langgraph_compaction.run.reporting import Hook, checked_hook, logger, reporter
 from langgraph_compaction.run.tiers import Tier
 from langgraph_compaction.settings import CompactionSettings, divided
 from langgraph_compaction.state import (
@@ -77,7 +78,8 @@ class CompactionNode(Runnable[Any, Update]):
         token_counter: "tiktoken" (default), "estimate", "approximate", "chars/4+400", or a
             callable from a list of messages to tokens.
         tools: the agent's tools, as for ``bind_tools``: their schemas count, as long as no
-            provider's report includes them.
+            provider's report includes them. Where they are given, the one that ``recall_tool``
+            names has to be among them.
         system_prompt: the agent's own system prompt where it is no message of the state: counts in
             the same way.
         hook: called with every event, a dict, in the thread or on the event loop of the visit.
@@ -95,7 +97,8 @@ class CompactionNode(Runnable[Any, Update]):
         values: values of `CompactionSettings` by name.
 
     Raises:
-        ConfigurationError: a value is wrong, or a fraction needs a window that is not known.
+        ConfigurationError: a value is wrong, a fraction needs a window that is not known, or
+            ``recall_tool`` names none of ``tools``.
     """
 
     def __init__(
@@ -126,7 +129,7 @@ class CompactionNode(Runnable[Any, Update]):
         self._counted = False
         limits = AgentLimits(window, max_output, self._counter.as_provider)
         self.settings, self._levels = _levels(settings, values, name, limits)
-        self._tools = checked_tools(tools)
+        self._tools = _tools(tools, self.settings.recall_tool)
         self._system = None if system_prompt is None else _system_message(system_prompt)
         self._hook = checked_hook(hook)
         self._redact = checked_redact(redact)
@@ -328,6 +331,16 @@ def _settings(given: Any) -> CompactionSettings:
         f"settings: {given!r} has to be a CompactionSettings, a mapping of its values, such as "
         '{"trigger": ["fraction", 0.8]}, or the path of a settings file.'
     )
+
+
+def _tools(given: Any, recall_tool: str | None) -> list[dict[str, Any]]:
+    schemas = checked_tools(given)
+    mismatch = tool_mismatch(recall_tool, given) if schemas else None
+    if mismatch and recall_tool is not None:
+        raise ConfigurationError(mismatch)
+    if mismatch:
+        logger.warning(mismatch)
+    return schemas
 
 
 def _counter(given: Any, agent_model: Any) -> TokenCounter:

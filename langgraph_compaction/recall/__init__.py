@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from langgraph_compaction.archive import Archive, Steps, aperform, archive_of, perform
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.plan import counting
+from langgraph_compaction.plan.recalling import RECALL_METADATA
 from langgraph_compaction.recall import ranking
 from langgraph_compaction.recall.answering import Content, Options, Request, steps_of_answer
 from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, read_state
@@ -133,6 +134,7 @@ def create_recall_tool(
         name=name,
         description=DESCRIPTION.format(words=_WORDS if search else ""),
         args_schema=Search if search else Look,
+        metadata=dict(RECALL_METADATA),
     )
 
 
