@@ -146,14 +146,12 @@ class CompactionSettings:
                     f"{name}: {getattr(self, name)!r} is none of the choices; write one of "
                     f"{', '.join(map(repr, choices))}."
                 )
-        for name in ("prompt", "instructions", "digest_header", "digest_footer", "recall_tool"):
+        for name, without in _TEXTS.items():
             value = getattr(self, name)
             if value is not None and (not isinstance(value, str) or not value.strip()):
                 raise ConfigurationError(
-                    f"{name}: {value!r} is no text; write a non-empty string, or None for the "
-                    "built-in one."
+                    f"{name}: {value!r} is no text; write a non-empty string, or None {without}."
                 )
-
         _check_names("protected_tools", self.protected_tools)
 
     @classmethod
@@ -181,6 +179,24 @@ MOST_TOKENS = 10**12
 """Greatest number of tokens, messages or characters that is taken for one that was meant."""
 NAMES = tuple(field.name for field in fields(CompactionSettings))
 """The names of all settings."""
+ONLY_IN_CODE = frozenset(
+    {
+        "model",
+        "agent_model",
+        "settings",
+        "token_counter",
+        "tools",
+        "system_prompt",
+        "hook",
+        "redact",
+        "archive",
+        "messages_key",
+        "compaction_key",
+        "settings_key",
+        "name",
+    }
+)
+"""Arguments of the node that are no settings: most are objects, which no file or state holds."""
 _WHOLE_NUMBERS: dict[str, int] = {
     "min_keep": 0,
     "target": 1,
@@ -204,6 +220,14 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
     "history": ("full", "prune"),
     "on_error": ("continue", "raise"),
 }
+_TEXTS = {
+    "prompt": "for the built-in one",
+    "instructions": "for none",
+    "digest_header": "for the built-in one",
+    "digest_footer": "for the built-in one",
+    "recall_tool": "where the agent has no recall tool",
+}
+"""Settings that are texts, and what None stands for."""
 _SWITCHES: dict[str, tuple[str, ...]] = {"enabled": (), "clear": ("auto",), "calibrate": ("auto",)}
 _AUTO = {
     "min_keep",
@@ -218,6 +242,11 @@ _OPTIONAL = {"target", "context_window", "max_result_tokens"}
 
 def _known(values: Mapping[str, Any]) -> dict[str, Any]:
     for key in values:
+        if key in ONLY_IN_CODE:
+            raise ConfigurationError(
+                f"{key!r} is not a setting: it can be passed only in code, as an argument of "
+                f"the node or the middleware itself: {key}=..."
+            )
         if key not in NAMES:
             near = get_close_matches(str(key)[:80], NAMES, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(NAMES)}."
