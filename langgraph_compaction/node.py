@@ -14,7 +14,8 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.store.base import BaseStore
 
 from langgraph_compaction.digest.redaction import Redact, checked_redact
-from langgraph_compaction.engine import compaction_steps
+from langgraph_compaction.engine import Steps, compaction_steps
+from langgraph_compaction.engine.background import background_steps, due
 from langgraph_compaction.engine.tally import Change
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.errors import ConfigurationError
@@ -22,17 +23,19 @@ from langgraph_compaction.files import FileSettings, load_settings, of_file
 from langgraph_compaction.levels import Levels
 from langgraph_compaction.looking import Explanation, Measurement, explained, measured
 from langgraph_compaction.plan.counting import TokenCounter, token_counter
-from langgraph_compaction.plan.decision import decide
+from langgraph_compaction.plan.decision import Decision, decide
 from langgraph_compaction.plan.recalling import tool_mismatch
 from langgraph_compaction.plan.requests import read_request
 from langgraph_compaction.plan.schemas import beside_messages, checked_tools
 from langgraph_compaction.resolving import AgentLimits
 from langgraph_compaction.run.attempts import Attempts
+from langgraph_compaction.run.background import Background, Beside
 from langgraph_compaction.run.cascade import tiers_of
 from langgraph_compaction.run.context import (
     RUN_STORE,
     archive_for,
     checked_archive,
+    place_of,
     run_settings,
 )
 from langgraph_compaction.run.drivers import Performer, adrive, drive
@@ -134,6 +137,7 @@ class CompactionNode(Runnable[Any, Update]):
         self._hook = checked_hook(hook)
         self._redact = checked_redact(redact)
         self._archive = checked_archive(archive)
+        self._folds = Background()
         self._tiers: list[Tier] = tiers_of(
             model,
             agent_model=named,
@@ -163,7 +167,7 @@ class CompactionNode(Runnable[Any, Update]):
                 ConfigurationError where ``redact`` fails.
         """
         visit, performer = self._prepared(input, config)
-        return self._update(drive(compaction_steps(visit), performer))
+        return self._update(drive(_steps(visit, performer), performer))
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
         """Visit a thread asynchronously; see `invoke`."""
@@ -172,7 +176,7 @@ class CompactionNode(Runnable[Any, Update]):
             await asyncio.to_thread(self._counter.text, "a")
             self._counted = True
         visit, performer = self._prepared(input, config)
-        return self._update(await adrive(compaction_steps(visit), performer))
+        return self._update(await adrive(_steps(visit, performer), performer))
 
     def view(self, state: Any, system: str | SystemMessage | None = None) -> list[BaseMessage]:
         """The messages to call the agent's model with.
@@ -219,7 +223,7 @@ class CompactionNode(Runnable[Any, Update]):
             RecordError, RecordVersionError: the record cannot be read.
         """
         visit = self._visit(state, config)
-        return explained(visit, decide(visit), self._counter)
+        return explained(visit, self._due(visit, config), self._counter)
 
     def route(self, name: str) -> Callable[[Any], str]:
         """A path function that spares idle visits (each costs a checkpoint).
@@ -235,11 +239,21 @@ class CompactionNode(Runnable[Any, Update]):
         own = self.get_name()
 
         def path(state: Any) -> str:
-            decision = decide(self._visit(state))
+            decision = self._due(self._visit(state))
             waits = decision.request is not None and decision.action == "skip"
             return own if waits or decision.action in {"clear", "fold", "clip"} else name
 
         return path
+
+    def _due(self, visit: Visit, config: RunnableConfig | None = None) -> Decision:
+        """What a visit would do now."""
+        beside = self._beside_run(visit, config)
+        return due(visit, None if beside is None else beside.fold)
+
+    def _beside_run(self, visit: Visit, config: RunnableConfig | None) -> Beside | None:
+        """Where this thread's folds run beside the agent; None: nowhere."""
+        place = place_of(config) if visit.policy.background else None
+        return None if place is None else Beside(self._folds, place, visit.policy.summary_timeout)
 
     def _visit(self, state: Any, config: RunnableConfig | None = None) -> Visit:
         messages, record = read_state(
@@ -292,6 +306,7 @@ class CompactionNode(Runnable[Any, Update]):
             raises=visit.policy.raises,
             node=str(self.name),
             archive=archive,
+            beside=self._beside_run(visit, config),
         )
         return visit, performer
 
@@ -302,6 +317,11 @@ class CompactionNode(Runnable[Any, Update]):
         if change.removed:
             update[self.messages_key] = [RemoveMessage(id=name) for name in change.removed]
         return update
+
+
+def _steps(visit: Visit, performer: Performer) -> Steps:
+    beside = performer.beside
+    return compaction_steps(visit) if beside is None else background_steps(visit, beside.fold)
 
 
 def _levels(

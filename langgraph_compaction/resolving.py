@@ -146,6 +146,7 @@ def resolved(settings: CompactionSettings, limits: AgentLimits = NOTHING_KNOWN) 
         instructions=settings.instructions,
         summary_timeout=settings.summary_timeout,
         raises=settings.on_error == "raise",
+        background=settings.background,
     )
 
 

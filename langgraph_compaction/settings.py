@@ -88,6 +88,8 @@ class CompactionSettings:
             leading system text.
         digest_header: replaces the line that opens the digest.
         digest_footer: replaces the line that closes it.
+        background: whether a fold that is not urgent is made beside the agent: begun at one visit,
+            applied at a later one. Above the hard limit the visit waits for it. Takes a thread id.
         summary_timeout: seconds that all summary calls of one visit may take together. None: no
             limit beside that of each attempt, see `ModelTier`.
         on_error: "continue": a failing summariser ends no run. "raise": refused credentials and
@@ -128,6 +130,7 @@ class CompactionSettings:
     digest_role: Literal["human", "system"] = "human"
     digest_header: str | None = None
     digest_footer: str | None = None
+    background: bool = False
     summary_timeout: float | None = 90.0
     on_error: Literal["continue", "raise"] = "continue"
 
@@ -228,7 +231,12 @@ _TEXTS = {
     "recall_tool": "where the agent has no recall tool",
 }
 """Settings that are texts, and what None stands for."""
-_SWITCHES: dict[str, tuple[str, ...]] = {"enabled": (), "clear": ("auto",), "calibrate": ("auto",)}
+_SWITCHES: dict[str, tuple[str, ...]] = {
+    "enabled": (),
+    "background": (),
+    "clear": ("auto",),
+    "calibrate": ("auto",),
+}
 _AUTO = {
     "min_keep",
     "target",

@@ -34,6 +34,8 @@ MOST_PASSES = 3
 """Folds in one visit at most: where the first did not bring the view below its trigger, the next
 visit would fold again."""
 
+VETOED = "The hook vetoed the fold."
+
 Steps = Generator[Effect, object, Change | None]
 
 
@@ -59,18 +61,18 @@ def compaction_steps(visit: Visit) -> Steps:
         started = {"type": "compaction.started", **common}
         vetoed = yield Propose(started) if decision.action == "fold" else Emit(started)
         if vetoed and decision.action == "fold":
-            common["reason"] = "The hook vetoed the fold."
+            common["reason"] = VETOED
             yield Emit({"type": "compaction.skipped", **common})
             if decision.need != "hard":
-                return _skipped(decision, visit.record)
+                return skipped(decision, visit.record)
             decision = decide_unfolded(visit)
     elif decision.action == "skip":
         yield Emit({"type": "compaction.skipped", **common})
-        return _skipped(decision, visit.record)
+        return skipped(decision, visit.record)
     return (yield from _carry_out(replace(visit, policy=decision.policy), decision, common))
 
 
-def _skipped(decision: Decision, record: CompactionRecord) -> Change | None:
+def skipped(decision: Decision, record: CompactionRecord) -> Change | None:
     """A request counts as carried out even where nothing is done; else nothing changes."""
     if decision.request is None:
         return None
@@ -80,15 +82,10 @@ def _skipped(decision: Decision, record: CompactionRecord) -> Change | None:
 def _carry_out(visit: Visit, decision: Decision, common: dict[str, Any]) -> Steps:
     """Clear, or fold as often as it takes; fit the hard limit; remove what the record hides."""
     writer = _writer(visit, decision)
-    record, now, failed = visit.record, decision, False
-    for _ in range(MOST_PASSES):
-        before = record
-        record, failed = yield from _pass(replace(visit, record=before), now, writer, common)
-        if record is before or failed or now.action != "fold":
-            break
-        now = decide(replace(visit, record=record, request=None))
-        if now.action not in {"fold", "clear"}:
-            break
+    if visit.until is None or decision.span is None:
+        record, failed = yield from _passes(visit, decision, writer, common)
+    else:
+        record, failed = yield from _as_chosen(visit, decision, decision.span, writer, common)
     if failed and visit.policy.raises and decision.need != "hard":
         raise CascadeExhaustedError(writer.tally.failures)
     asked = writer.tally.calls > 0
@@ -123,6 +120,35 @@ def _writer(visit: Visit, decision: Decision) -> Writer:
         writer.ended = True
         writer.tally.failures.append(decision.cooling.reason)
     return writer
+
+
+def _as_chosen(
+    visit: Visit, decision: Decision, span: Span, writer: Writer, common: dict[str, Any]
+) -> Generator[Effect, object, Outcome]:
+    """Fold a span that was chosen earlier, when less had to be folded: more may have to follow."""
+    fold = yield from _fold(visit, decision, span, writer, common)
+    rest = replace(visit, record=fold.record, request=None, until=None)
+    now = decide(rest)
+    if now.need != "hard":
+        return fold
+    more = yield from _passes(rest, now, writer, common)
+    return Outcome(more.record, fold.failed or more.failed)
+
+
+def _passes(
+    visit: Visit, decision: Decision, writer: Writer, common: dict[str, Any]
+) -> Generator[Effect, object, Outcome]:
+    """Clear or fold until a visit would have nothing more to do."""
+    record, now, failed = visit.record, decision, False
+    for _ in range(MOST_PASSES):
+        before = record
+        record, failed = yield from _pass(replace(visit, record=before), now, writer, common)
+        if record is before or failed or now.action != "fold":
+            break
+        now = decide(replace(visit, record=record, request=None))
+        if now.action not in {"fold", "clear"}:
+            break
+    return Outcome(record, failed)
 
 
 def _pass(

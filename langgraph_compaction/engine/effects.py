@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from langchain_core.messages import BaseMessage
+
+from langgraph_compaction.plan.boundaries import Until
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,4 +122,28 @@ class ArchiveFailed:
     reason: str
 
 
-Effect = CallModel | Emit | Propose | ArchiveOriginals
+@dataclass(frozen=True, slots=True)
+class BeginFold:
+    """Begin a fold beside the agent, if there is room for one more; the outcome says nothing.
+
+    Attributes:
+        until: where its span ends.
+        steps: what makes it; only the answers to its questions count.
+    """
+
+    until: Until
+    steps: Generator[Any, object, object]
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitFold:
+    """Wait for the fold that is made beside the agent. The outcome is whether it came to an end."""
+
+
+@dataclass(frozen=True, slots=True)
+class DropFold:
+    """Forget the fold that was made beside the agent: what it was about is gone."""
+
+
+Effect = CallModel | Emit | Propose | ArchiveOriginals | BeginFold | AwaitFold | DropFold
+"""What a step may ask for."""

@@ -11,6 +11,7 @@ from langgraph_compaction.digest.facts.layout import Parts
 from langgraph_compaction.digest.redaction import Redact, redacted_text
 from langgraph_compaction.digest.segments import parts_of, text_of
 from langgraph_compaction.engine.effects import Described
+from langgraph_compaction.plan.boundaries import Until
 from langgraph_compaction.plan.fitting import Counter
 from langgraph_compaction.plan.policy import Policy
 from langgraph_compaction.plan.requests import Request
@@ -31,6 +32,7 @@ class Visit:
         problems: settings of thread and run that cannot be used, one line each.
         request: the request for compaction in the thread's settings, carried out or not.
         redact: takes secrets out of what is sent to a summariser and of what is stored.
+        until: where a span has to end that an earlier visit chose, None: this one chooses.
     """
 
     messages: Sequence[BaseMessage]
@@ -41,6 +43,7 @@ class Visit:
     problems: Sequence[str] = ()
     request: Request | None = None
     redact: Redact | None = None
+    until: Until | None = None
 
     def texts(self, segments: Sequence[DigestSegment]) -> list[str]:
         """The texts of segments as they may be sent: some may be older than the hook.

@@ -19,6 +19,19 @@ SEGMENT_FRAME = 20
 
 
 @dataclass(frozen=True, slots=True)
+class Until:
+    """Where a span has to end that was chosen at an earlier visit.
+
+    Attributes:
+        position: of its last message in the thread, inclusive.
+        kept: keys of the messages up to there that stay visible, see `message_key`.
+    """
+
+    position: int
+    kept: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Span:
     """Messages that one fold takes. Indexes point into the messages channel.
 
@@ -46,6 +59,7 @@ def choose_span(
     count: Callable[[Sequence[BaseMessage]], int],
     *,
     fixed: int,
+    until: Until | None = None,
 ) -> Span | None:
     """The span to fold now, or None where nothing may be folded.
 
@@ -60,6 +74,7 @@ def choose_span(
         policy: the numbers to decide by.
         count: tokens of a sequence of messages.
         fixed: counted tokens of the view without its recent part.
+        until: where the span has to end, if that was decided before.
     """
     boundary = layout.anchor.boundary
     found = list(groups(messages, boundary))
@@ -67,6 +82,8 @@ def choose_span(
     newest = newest_human(messages, boundary, layout.anchor.kept)
     task = _task(messages, layout, policy, newest)
     also = {index for index in (task,) if index is not None}
+    if until is not None:
+        also |= {i for i, message in enumerate(messages) if message_key(message, i) in until.kept}
     if newest is not None and not _is_quoted(messages[newest], policy, count):
         also.add(newest)
     reach = [*layout.anchor.kept, *range(boundary, len(messages))]
@@ -76,7 +93,10 @@ def choose_span(
         for group in found
     ]
     latest = last_cut(messages, found, policy)
-    cut = _cut(found, sizes, stays, policy, fixed=fixed, latest=latest)
+    if until is None:
+        cut = _cut(found, sizes, stays, policy, fixed=fixed, latest=latest)
+    else:
+        cut = _cut_at(found, layout.anchor.index_of(until.position) + 1, latest)
     stop = found[cut].start if cut < len(found) else len(messages)
     kept = {index for index in staying if index < stop}
     folded = [index for index in reach if index < stop and index not in kept]
@@ -135,6 +155,12 @@ def last_cut(messages: Sequence[BaseMessage], found: Sequence[Group], policy: Po
     """The greatest number of groups that may be folded."""
     waiting = first_open(messages, found)
     return min(waiting, len(found) if policy.fold_all else max(0, len(found) - 1))
+
+
+def _cut_at(found: Sequence[Group], stop: int, latest: int) -> int:
+    """How many groups end at index ``stop``; 0 where none ends there, or it may not be folded."""
+    ends = [group.stop for group in found[:latest]]
+    return ends.index(stop) + 1 if stop in ends else 0
 
 
 def _cut(

@@ -123,6 +123,8 @@ def _soft(look: Look) -> Decision:
     While the summarisers are left alone, and where nothing is worth a fold, clearing is all that
     can be done.
     """
+    if look.until is not None:
+        return _chosen(look, "soft", "The trigger fired.")
     clearing = look.worthwhile_clearing()
     if clearing is not None and clearing.enough:
         return _decision(look, "soft", "clear", f"The trigger fired. {ENOUGH}", clearing=clearing)
@@ -142,6 +144,16 @@ def _soft(look: Look) -> Decision:
         return _instead(look, clearing, "skip", reason)
     reason = "The trigger fired."
     return _decision(look, "soft", "fold", reason, span=span, clearing=clearing)
+
+
+def _chosen(look: Look, need: Need, reason: str) -> Decision:
+    """Fold the span that an earlier visit chose: its text is there, so it is worth it."""
+    span = look.span(look.policy)
+    if span is None:
+        reason = f"{reason} The messages that were being folded are not there any more."
+        return _decision(look, need, "skip", reason)
+    clearing = look.worthwhile_clearing() if need == "hard" else None
+    return _decision(look, need, "fold", reason, span=span, clearing=clearing)
 
 
 def _instead(look: Look, clearing: ClearingPlan | None, action: Action, reason: str) -> Decision:
@@ -170,6 +182,8 @@ def _asked(look: Look) -> Decision:
 def _hard(look: Look) -> Decision:
     """The hard limit is exceeded: clear if that is enough, else fold, or clip at last."""
     reason = "The view exceeds the hard limit."
+    if look.until is not None:
+        return _chosen(look, "hard", reason)
     clearing = look.worthwhile_clearing()
     if clearing is not None and clearing.enough and look.request is None:
         return _decision(look, "hard", "clear", f"{reason} {ENOUGH}", clearing=clearing)

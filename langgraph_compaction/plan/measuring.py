@@ -8,7 +8,7 @@ from typing import Protocol
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from langgraph_compaction.plan.boundaries import SEGMENT_FRAME, Span, choose_span
+from langgraph_compaction.plan.boundaries import SEGMENT_FRAME, Span, Until, choose_span
 from langgraph_compaction.plan.calibration import Calibration, calibration
 from langgraph_compaction.plan.clearing import ClearingPlan, plan_clearing
 from langgraph_compaction.plan.cooling import Cooling, cooling
@@ -44,6 +44,10 @@ class Thread(Protocol):
     def request(self) -> Request | None:
         """The request in the thread's settings, carried out or not."""
 
+    @property
+    def until(self) -> Until | None:
+        """Where a span has to end that an earlier visit chose, None: this one chooses."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
@@ -61,6 +65,7 @@ class Look:
         thread_steps: AI messages of the thread so far.
         cooling: why the summarisers are left alone, None where they are not.
         request: the request that is to be carried out, None where there is none.
+        until: where a span has to end that an earlier visit chose, None: this one chooses.
     """
 
     messages: Sequence[BaseMessage]
@@ -74,6 +79,7 @@ class Look:
     thread_steps: int
     cooling: Cooling | None
     request: Request | None
+    until: Until | None
 
     @property
     def exceeds(self) -> bool:
@@ -87,7 +93,8 @@ class Look:
     def span(self, policy: Policy) -> Span | None:
         """The span to fold under a policy, None where there is none."""
         fixed = self.counted - self.counter.messages(self.layout.recent) + self._frame()
-        return choose_span(self.messages, self.layout, policy, self.counter.messages, fixed=fixed)
+        count = self.counter.messages
+        return choose_span(self.messages, self.layout, policy, count, fixed=fixed, until=self.until)
 
     def cost(self, span: Span) -> int:
         """Tokens that a fold of the span may add to the view."""
@@ -170,6 +177,7 @@ def look_at(thread: Thread, record: CompactionRecord | None = None) -> Look:
         thread_steps=thread_steps,
         cooling=cooling(record, messages, steps=thread_steps, tokens=tokens, request=request),
         request=request,
+        until=thread.until,
     )
 
 

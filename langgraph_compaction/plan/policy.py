@@ -81,6 +81,7 @@ class Policy:
         instructions: added to the instructions.
         summary_timeout: seconds for all summary calls of a visit, None: no limit.
         raises: whether a failing summariser may end the run.
+        background: whether folds that are not urgent are made beside the agent.
     """
 
     enabled: bool
@@ -106,6 +107,7 @@ class Policy:
     calibrate: bool
     task: Literal["first", "latest"] | None
     pinned: Callable[[BaseMessage], bool]
+    background: bool = False
     slope: float = 1.0
     beyond: float = 0.0
     beyond_of: int = 0

@@ -56,6 +56,10 @@ class Attempts:
         self._timeout = timeout
         self._started = monotonic()
 
+    def anew(self) -> Attempts:
+        """The clock of other calls that may take as long, from now on."""
+        return Attempts(self._timeout)
+
     @property
     def elapsed(self) -> float:
         """Seconds since the visit began."""
@@ -90,7 +94,7 @@ class Attempts:
             return await self._awaited(tier, tier.acall(request, config), seconds)
         future = _in_thread(tier, request, config)
         with _left_behind(tier, future):
-            await _finished(future, None if seconds is None else seconds + GRACE)
+            await finished(future, None if seconds is None else seconds + GRACE)
         return self._result(tier, future, seconds)
 
     def _seconds(self, tier: Tier) -> float | None:
@@ -186,11 +190,11 @@ def _in_thread(tier: Tier, request: SummaryRequest, config: RunnableConfig) -> F
     return future
 
 
-async def _finished(future: Future[Reply], seconds: float | None) -> None:
+async def finished(future: Future[Any], seconds: float | None) -> None:
     """Wait for a thread without holding up the event loop."""
     loop, event = asyncio.get_running_loop(), asyncio.Event()
 
-    def tell(_: Future[Reply]) -> None:
+    def tell(_: Future[Any]) -> None:
         with suppress(RuntimeError):  # the loop was closed meanwhile
             loop.call_soon_threadsafe(event.set)
 

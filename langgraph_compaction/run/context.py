@@ -11,6 +11,7 @@ from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
 
 from langgraph_compaction.archive import Archive, archive_of
+from langgraph_compaction.archive.naming import namespace_of
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.state import SETTINGS_KEY
 
@@ -38,6 +39,23 @@ def run_settings(config: RunnableConfig | None = None) -> RunSettings:
     return RunSettings(
         (config.get("configurable") or {}).get(SETTINGS_KEY), _of(_runtime("context"))
     )
+
+
+def place_of(config: RunnableConfig | None = None) -> tuple[str, ...] | None:
+    """What tells the graph and thread of a run from all others; None where it has no thread.
+
+    Args:
+        config: the run's config; None: that of the run this is called in.
+    """
+    if config is None:
+        try:
+            config = get_config()
+        except RuntimeError:  # LangGraph's answer outside a run
+            return None
+    configurable = config.get("configurable") or {}
+    if configurable.get("thread_id") is None:
+        return None
+    return namespace_of(configurable["thread_id"], str(configurable.get("checkpoint_ns") or ""))
 
 
 RUN_STORE = "run"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
@@ -13,15 +13,21 @@ from langgraph_compaction.engine import Steps
 from langgraph_compaction.engine.effects import (
     ArchiveFailed,
     ArchiveOriginals,
+    AwaitFold,
+    BeginFold,
     CallFailed,
     CallModel,
+    DropFold,
     Effect,
+    Emit,
+    Propose,
 )
 from langgraph_compaction.engine.tally import Change
 from langgraph_compaction.run.attempts import Attempts, AttemptTimeoutError
+from langgraph_compaction.run.background import Beside
 from langgraph_compaction.run.faults import is_programming_error, is_refused, said_by
 from langgraph_compaction.run.overflow import is_overflow
-from langgraph_compaction.run.reporting import Report, summary_config
+from langgraph_compaction.run.reporting import Report, outliving, summary_config
 from langgraph_compaction.run.tiers import Tier
 
 LONGEST_REASON = 300
@@ -40,6 +46,7 @@ class Performer:
         raises: whether refused credentials and programming errors end the run.
         node: the node's name, as events have it.
         archive: where originals go that leave the channel; None: nowhere.
+        beside: where this thread's fold runs that is made beside the agent; None: nowhere.
     """
 
     tiers: Sequence[Tier]
@@ -49,45 +56,79 @@ class Performer:
     raises: bool
     node: str = ""
     archive: archive.Archive | None = None
+    beside: Beside | None = None
 
     def perform(self, effect: Effect) -> object:
         """Perform one effect synchronously; the outcome is what the step is sent."""
+        if isinstance(effect, CallModel):
+            return self.ask(effect)
         if isinstance(effect, ArchiveOriginals):
-            if self.archive is None:
-                return next(iter(effect.heads), None)
-            try:
-                return archive.perform(self.archive.store, _writing(effect, self.archive))
-            except Exception as error:  # noqa: BLE001  # any store, any error: nothing is pruned
-                return _unwritten(error)
-        if not isinstance(effect, CallModel):
-            return self._told(effect.event)
-        tier = self.tiers[effect.tier]
-        try:
-            return self.attempts.call(tier, effect.request, self._config_for(tier))
-        except Exception as error:  # noqa: BLE001  # whatever it is: a failed call ends no run
-            return self._failed(error)
+            return self._written(effect)
+        if isinstance(effect, BeginFold):
+            return self.beside and self.beside.begin(effect, self._apart().ask)
+        if isinstance(effect, AwaitFold):
+            return self.beside is not None and self.beside.wait()
+        return self._at_once(effect)
 
     async def aperform(self, effect: Effect) -> object:
         """Perform one effect asynchronously; see `perform`."""
+        if isinstance(effect, CallModel):
+            return await self.aask(effect)
         if isinstance(effect, ArchiveOriginals):
-            if self.archive is None:
-                return next(iter(effect.heads), None)
-            try:
-                return await archive.aperform(self.archive.store, _writing(effect, self.archive))
-            except Exception as error:  # noqa: BLE001  # any store, any error: nothing is pruned
-                return _unwritten(error)
-        if not isinstance(effect, CallModel):
-            return self._told(effect.event)
-        tier = self.tiers[effect.tier]
+            return await self._awritten(effect)
+        if isinstance(effect, BeginFold):
+            return self.beside and self.beside.abegin(effect, self._apart().aask)
+        if isinstance(effect, AwaitFold):
+            return self.beside is not None and await self.beside.await_()
+        return self._at_once(effect)
+
+    def ask(self, call: CallModel) -> object:
+        """The answer of a tier, or a `CallFailed`; raises what may end the run."""
+        tier = self.tiers[call.tier]
         try:
-            return await self.attempts.acall(tier, effect.request, self._config_for(tier))
+            return self.attempts.call(tier, call.request, self._config_for(tier))
         except Exception as error:  # noqa: BLE001  # whatever it is: a failed call ends no run
             return self._failed(error)
+
+    async def aask(self, call: CallModel) -> object:
+        """The answer of a tier, asynchronously; see `ask`."""
+        tier = self.tiers[call.tier]
+        try:
+            return await self.attempts.acall(tier, call.request, self._config_for(tier))
+        except Exception as error:  # noqa: BLE001  # whatever it is: a failed call ends no run
+            return self._failed(error)
+
+    def _written(self, effect: ArchiveOriginals) -> object:
+        if self.archive is None:
+            return next(iter(effect.heads), None)
+        try:
+            return archive.perform(self.archive.store, _writing(effect, self.archive))
+        except Exception as error:  # noqa: BLE001  # any store, any error: nothing is pruned
+            return _unwritten(error)
+
+    async def _awritten(self, effect: ArchiveOriginals) -> object:
+        if self.archive is None:
+            return next(iter(effect.heads), None)
+        try:
+            return await archive.aperform(self.archive.store, _writing(effect, self.archive))
+        except Exception as error:  # noqa: BLE001  # any store, any error: nothing is pruned
+            return _unwritten(error)
+
+    def _apart(self) -> Performer:
+        """Who asks for a fold beside the agent: with a clock of its own, and after the run."""
+        return replace(self, attempts=self.attempts.anew(), config=outliving(self.config))
+
+    def _at_once(self, effect: Emit | Propose | DropFold) -> bool:
+        if isinstance(effect, DropFold):
+            if self.beside is not None:
+                self.beside.drop()
+            return False
+        return self._told(effect.event)
 
     def _told(self, event: dict[str, object]) -> bool:
         configurable = (self.config or {}).get("configurable") or {}
         where = {"node": self.node, "thread_id": configurable.get("thread_id")}
-        return self.report({**event, **where, "duration": round(self.attempts.elapsed, 3)})
+        return self.report({"duration": round(self.attempts.elapsed, 3), **event, **where})
 
     def _config_for(self, tier: Tier) -> RunnableConfig:
         return summary_config(self.config, tier.info.name)

@@ -93,6 +93,15 @@ def _vetoes(hook: Hook, event: dict[str, Any]) -> bool:
     return answer is False
 
 
+def outliving(config: RunnableConfig | None) -> RunnableConfig | None:
+    """A run's config for calls that go on after it: without what belongs to LangGraph's own run."""
+    if config is None:
+        return None
+    configurable = config.get("configurable") or {}
+    kept = {key: value for key, value in configurable.items() if not key.startswith("__")}
+    return {**config, "configurable": kept}
+
+
 def summary_config(config: RunnableConfig | None, tier: str) -> RunnableConfig:
     """The run's config for a summary call: its callbacks reach it, its tokens reach no user.
 

@@ -73,6 +73,7 @@ def wrong_values() -> list[tuple[str, Any, str]]:
         ("clear", "True, False, 'auto'", ["off", None, 0, 1, []]),
         ("protected_tools", "list of names", ["shell", None, 7, [1], [""], {"shell": 1}]),
         ("enabled", "True, False", ["off", None, 0, 1, []]),
+        ("background", "True, False", ["on", None, 0, 1, {}]),
         ("calibrate", "True, False, 'auto'", ["on", None, 0, {}]),
         ("summary_timeout", "seconds above 0", [0, -1, "90", True, float("nan"), float("inf"), []]),
         ("pinned", "write a dict", ["human", 7, {}, {"kind": "x"}]),

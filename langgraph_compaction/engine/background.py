@@ -1,0 +1,215 @@
+"""A fold that is written beside the agent: begun at one visit, applied at a later one.
+
+What runs beside is the ordinary step, over the messages as they were; only the answers of the
+models are kept of it. A later visit makes the same step over the messages as they are then, and
+takes an answer from there where the very same is asked. So what is applied is an answer about
+exactly what it replaces: where a message was edited, deleted or pinned, or a person changed the
+digest, the question is another one, and the answers are dropped.
+
+    trigger fires → begin, and let the agent go on → later: apply the answers, or begin anew
+    the hard limit is exceeded → wait, apply what there is, and ask for what is missing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any, NamedTuple, Protocol
+
+from langgraph_compaction.engine import VETOED, Steps, compaction_steps, skipped
+from langgraph_compaction.engine.effects import (
+    AwaitFold,
+    BeginFold,
+    CallModel,
+    DropFold,
+    Effect,
+    Emit,
+    Propose,
+)
+from langgraph_compaction.engine.events import common_fields
+from langgraph_compaction.engine.tally import Change
+from langgraph_compaction.engine.visit import Visit
+from langgraph_compaction.plan.boundaries import Span, Until
+from langgraph_compaction.plan.decision import Decision, decide
+from langgraph_compaction.record import message_key
+
+
+class Raised(NamedTuple):
+    """An answer that was an error which the settings let end the run."""
+
+    error: BaseException
+
+
+class Ahead(Protocol):
+    """A fold that was begun beside the agent."""
+
+    @property
+    def until(self) -> Until:
+        """Where its span ends."""
+
+    @property
+    def running(self) -> bool:
+        """Whether its answers are still to come."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that its calls took, or have taken so far."""
+
+    def answers(self, question: bytes) -> list[object]:
+        """What was answered to a question, see `question_of`; in order, if it was asked twice."""
+
+
+def background_steps(visit: Visit, ahead: Ahead | None) -> Steps:
+    """Look at a thread once; folds that are not urgent are left to run beside the agent.
+
+    Args:
+        visit: what is looked at.
+        ahead: the thread's fold that was begun before, None where there is none.
+
+    Returns:
+        As `compaction_steps`; raises the same.
+    """
+    if ahead is not None:
+        there = replace(visit, until=ahead.until)
+        decision = decide(there)
+        if decision.need == "soft" and ahead.running:
+            return None
+        if decision.action == "fold" and decision.need in {"soft", "hard"}:
+            applied = yield from _applied(there, decision, ahead)
+            if applied is not None:
+                return applied.change
+        if decision.need != "none":
+            yield DropFold()
+    decision = decide(visit)
+    if not _may_wait(visit, decision) or decision.span is None:
+        return (yield from compaction_steps(visit))
+    common = {**common_fields(decision), "background": True}
+    if (yield Propose({"type": "compaction.started", **common})):
+        yield Emit({"type": "compaction.skipped", **common, "reason": VETOED})
+        return skipped(decision, visit.record)
+    until = _until(decision, decision.span)
+    apart = replace(
+        visit,
+        messages=list(visit.messages),  # as they are now: the run goes on with its own list
+        until=until,
+        policy=replace(visit.policy, prune=False),
+    )
+    yield BeginFold(until, compaction_steps(apart))
+    return None
+
+
+def due(visit: Visit, ahead: Ahead | None) -> Decision:
+    """What a visit would do, with an action of "none" while a fold runs that it would leave alone.
+
+    Args:
+        visit: what is looked at.
+        ahead: the thread's fold that was begun before, None where there is none.
+    """
+    if ahead is None:
+        return decide(visit)
+    decision = decide(replace(visit, until=ahead.until))
+    if decision.need == "soft" and ahead.running:
+        reason = f"Messages up to {ahead.until.position} are being folded beside the agent."
+        return replace(decision, action="none", reason=reason, span=None, clearing=None)
+    return decision if decision.action == "fold" else decide(visit)
+
+
+def question_of(call: CallModel) -> bytes:
+    """What tells one question to a summariser from all others."""
+    request = call.request
+    said = [(message.type, message.content) for message in request.messages]
+    asked = (call.tier, said, list(request.texts), request.max_tokens, request.room)
+    return sha256(repr(asked).encode("utf-8", "surrogatepass")).digest()
+
+
+def _may_wait(visit: Visit, decision: Decision) -> bool:
+    """Whether there is time for the fold, and anything that it would have to wait for."""
+    if decision.need != "soft" or decision.action != "fold":
+        return False
+    return not all(tier.info.local for tier in visit.tiers)
+
+
+def _until(decision: Decision, span: Span) -> Until:
+    layout = decision.layout
+    kept = (message_key(layout.messages[index], index) for index in span.kept)
+    return Until(layout.anchor.position_of(span.stop) - 1, frozenset(kept))
+
+
+class _Applied(NamedTuple):
+    change: Change | None
+
+
+class _StaleError(Exception):
+    """Another question is asked than was answered."""
+
+
+def _applied(
+    visit: Visit, decision: Decision, ahead: Ahead
+) -> Generator[Effect, object, _Applied | None]:
+    """Make the step with the answers that are there; None where they are about something else."""
+    urgent = decision.need == "hard"
+    if ahead.running and not (yield AwaitFold()):
+        return None
+    try:
+        change = yield from _answered(compaction_steps(visit), visit, ahead, urgent=urgent)
+    except _StaleError:
+        return None
+    if change is not None and "failures" in change.record:
+        yield DropFold()  # it is counted now, and must not be counted again
+    return _Applied(change)
+
+
+def _answered(steps: Steps, visit: Visit, ahead: Ahead, *, urgent: bool) -> Steps:
+    """Steps whose questions are answered from what was kept.
+
+    Nothing is told before it is sure that the answers fit.
+
+    Raises:
+        _StaleError: a question has no answer here, and it is not urgent.
+    """
+    told: list[Emit] = []
+    used: dict[bytes, int] = {}
+    outcome: object = None
+    try:
+        while True:
+            effect = steps.send(outcome)
+            outcome = None
+            if isinstance(effect, Propose):
+                outcome = False  # it was proposed when it was begun
+            elif isinstance(effect, Emit):
+                told.append(Emit(_told(effect.event, ahead)))
+            elif not isinstance(effect, CallModel):
+                yield from _all(told)
+                told.clear()
+                outcome = yield effect
+            else:
+                answer = _answer(effect, ahead, used)
+                if isinstance(answer, Raised):
+                    raise answer.error
+                if answer is not None:
+                    outcome = answer
+                elif urgent or visit.tiers[effect.tier].info.local:
+                    outcome = yield effect
+                else:
+                    raise _StaleError
+    except StopIteration as stop:
+        yield from _all(told)
+        change: Change | None = stop.value
+        return change
+
+
+def _all(told: Sequence[Emit]) -> Generator[Effect, object, None]:
+    for one in told:  # noqa: UP028  # outcomes are sent, and a list's own iterator takes none
+        yield one
+
+
+def _answer(call: CallModel, ahead: Ahead, used: dict[bytes, int]) -> object | None:
+    question = question_of(call)
+    answers, nth = ahead.answers(question), used.get(question, 0)
+    used[question] = nth + 1
+    return answers[nth] if nth < len(answers) else None
+
+
+def _told(event: dict[str, Any], ahead: Ahead) -> dict[str, Any]:
+    return {**event, "background": True, "duration": round(ahead.seconds, 3)}

@@ -1,0 +1,271 @@
+"""Folds that run beside the agent: one for each thread, in this process alone.
+
+What is kept of one are its answers, and by what question: small, and nothing of it may be read by
+a thread that asks anything else. All of it is best effort. What is lost with the process, an event
+loop, or for want of room is asked again by a later visit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Generator, Hashable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from contextvars import copy_context
+from dataclasses import replace
+from threading import Lock, Thread
+from time import monotonic
+from typing import Any, NamedTuple
+
+from langgraph_compaction.digest.verifying import LONGEST, Reply
+from langgraph_compaction.engine.background import Raised, question_of
+from langgraph_compaction.engine.effects import BeginFold, CallModel
+from langgraph_compaction.plan.boundaries import Until
+from langgraph_compaction.run.attempts import finished
+
+MOST_RUNNING = 100
+"""Folds of one node that run at the same time; further ones begin at a later visit."""
+MOST_FOLDS = 2_000
+"""Folds that are kept for threads which have not come back for them; the oldest give way."""
+MOST_CHARS = 20_000_000
+"""Characters of their answers together."""
+KEPT_SECONDS = 900.0
+"""Seconds after which a fold that nobody came back for is forgotten."""
+SLACK = 10.0
+"""Seconds that a fold may take beside its calls: it renders, verifies, and waits for late ones."""
+LOOK_AGAIN = 0.5
+"""Seconds after which who waits looks whether the event loop of the fold is still there."""
+
+_log = logging.getLogger("langgraph_compaction")
+
+Key = Hashable
+Asks = Callable[[CallModel], object]
+AwaitsAnswer = Callable[[CallModel], Awaitable[object]]
+
+
+class Fold:
+    """A fold that was begun beside the agent; see `engine.background.Ahead`.
+
+    Args:
+        until: where its span ends.
+        seconds: that its calls may take together; None: it is waited for `KEPT_SECONDS`.
+        loop: the event loop that it runs on, None for a thread of its own.
+    """
+
+    def __init__(
+        self, until: Until, seconds: float | None, loop: asyncio.AbstractEventLoop | None
+    ) -> None:
+        self.until = until
+        self.over: Future[None] = Future()
+        self.chars = 0
+        self.task: asyncio.Task[None] | None = None
+        self._loop = loop
+        self._answers: dict[bytes, list[object]] = {}
+        self._begun = monotonic()
+        self._ended: float | None = None
+        self._latest = self._begun + (KEPT_SECONDS if seconds is None else seconds + SLACK)
+
+    @property
+    def running(self) -> bool:
+        """Whether its answers are still to come."""
+        lost = self._loop is not None and self._loop.is_closed()
+        return not (self.over.done() or lost or monotonic() >= self._latest)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that its calls took, or have taken so far."""
+        return (self._ended or monotonic()) - self._begun
+
+    @property
+    def expired(self) -> bool:
+        """Whether it is so old that nobody is expected to come back for it."""
+        return monotonic() - (self._ended or self._latest) >= KEPT_SECONDS
+
+    def answers(self, question: bytes) -> list[object]:
+        """What was answered to a question, in order."""
+        return self._answers.get(question, [])
+
+    def keep(self, question: bytes, answer: object) -> None:
+        """Keep an answer. Of a text that is too long to be accepted, no more than shows it."""
+        if isinstance(answer, Reply):
+            answer = replace(answer, text=answer.text[: LONGEST + 1])
+            self.chars += len(answer.text)
+        self._answers.setdefault(question, []).append(answer)
+
+    def end(self) -> None:
+        """Tell those who wait that no more answers will come."""
+        self._ended = monotonic()
+        if not self.over.done():
+            self.over.set_result(None)
+
+    def goes_on(self, blocked: asyncio.AbstractEventLoop | None) -> bool:
+        """Whether it goes on while an event loop is blocked by who waits for it."""
+        return self._loop is None or (self._loop is not blocked and self._loop.is_running())
+
+
+class Background:
+    """The folds of one node that run, or wait for their threads. Safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._folds: OrderedDict[Key, Fold] = OrderedDict()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._folds)
+
+    def of(self, key: Key) -> Fold | None:
+        """The fold of a thread, None where there is none."""
+        with self._lock:
+            self._tidy()
+            return self._folds.get(key)
+
+    def add(self, key: Key, fold: Fold) -> bool:
+        """Add a fold that is about to begin; whether there is room, and none for this thread."""
+        with self._lock:
+            self._tidy()
+            running = sum(one.running for one in self._folds.values())
+            if running >= MOST_RUNNING or key in self._folds:
+                return False
+            self._folds[key] = fold
+            return True
+
+    def drop(self, key: Key) -> None:
+        """Forget a thread's fold; one that runs ends by itself, and nobody hears of it."""
+        with self._lock:
+            self._folds.pop(key, None)
+
+    def _tidy(self) -> None:
+        """Forget what is old, and the oldest of what is too much."""
+        for key in [key for key, fold in self._folds.items() if fold.expired]:
+            del self._folds[key]
+        chars = sum(fold.chars for fold in self._folds.values())
+        for key, fold in list(self._folds.items()):
+            if len(self._folds) < MOST_FOLDS and chars <= MOST_CHARS:
+                break
+            if not fold.running:
+                chars -= fold.chars
+                del self._folds[key]
+
+
+class Beside(NamedTuple):
+    """The place of one thread among the folds of a node.
+
+    Attributes:
+        background: the node's folds.
+        key: the thread, and the graph of it.
+        seconds: that the calls of a fold may take together, None: no limit.
+    """
+
+    background: Background
+    key: Key
+    seconds: float | None
+
+    @property
+    def fold(self) -> Fold | None:
+        """The thread's fold, None where there is none."""
+        return self.background.of(self.key)
+
+    def begin(self, effect: BeginFold, ask: Asks) -> None:
+        """Begin a fold, if there is room, in a daemon thread: the process may end before it.
+
+        Args:
+            effect: where its span ends, and its steps.
+            ask: asks a tier, and raises what may end a run.
+        """
+        fold = Fold(effect.until, self.seconds, None)
+        if not self.background.add(self.key, fold):
+            return
+
+        def run() -> None:
+            questions = _questions(effect.steps, fold)
+            with _ending(fold):
+                call = next(questions)
+                while True:
+                    try:
+                        answer = ask(call)
+                    except Exception as error:  # noqa: BLE001  # raised where it is applied
+                        answer = Raised(error)
+                    call = questions.send(answer)
+
+        context = copy_context()  # of tracing, and of the run that began it
+        Thread(target=context.run, args=(run,), name="fold beside the agent", daemon=True).start()
+
+    def abegin(self, effect: BeginFold, ask: AwaitsAnswer) -> None:
+        """Begin a fold as a task of the running loop; see `begin`."""
+        fold = Fold(effect.until, self.seconds, asyncio.get_running_loop())
+        if not self.background.add(self.key, fold):
+            return
+
+        async def run() -> None:
+            questions = _questions(effect.steps, fold)
+            with _ending(fold):
+                call = next(questions)
+                while True:
+                    try:
+                        answer = await ask(call)
+                    except Exception as error:  # noqa: BLE001  # raised where it is applied
+                        answer = Raised(error)
+                    call = questions.send(answer)
+
+        fold.task = asyncio.create_task(run(), name="fold beside the agent")
+
+    def wait(self) -> bool:
+        """Wait for the fold; whether there are answers. False at once where it cannot go on."""
+        try:
+            here: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        except RuntimeError:
+            here = None
+        fold = self.fold
+        while fold is not None and fold.running and fold.goes_on(here):
+            try:
+                fold.over.result(LOOK_AGAIN)
+            except TimeoutError:
+                continue
+        return fold is not None and not fold.running
+
+    async def await_(self) -> bool:
+        """Wait for the fold without holding up the event loop; see `wait`."""
+        fold = self.fold
+        while fold is not None and fold.running and fold.goes_on(None):
+            await finished(fold.over, LOOK_AGAIN)
+        return fold is not None and not fold.running
+
+    def drop(self) -> None:
+        """Forget the fold."""
+        self.background.drop(self.key)
+
+
+def _questions(
+    steps: Generator[Any, object, object], fold: Fold
+) -> Generator[CallModel, object, None]:
+    """The questions that the steps of a fold ask; each answer is kept.
+
+    Nothing else that they want done is done: whoever applies the fold does that.
+    """
+    outcome: object = None
+    while True:
+        try:
+            effect = steps.send(outcome)
+        except StopIteration:
+            return
+        outcome = None
+        if isinstance(effect, CallModel):
+            outcome = yield effect
+            fold.keep(question_of(effect), outcome)
+            if isinstance(outcome, Raised):
+                return
+
+
+@contextmanager
+def _ending(fold: Fold) -> Iterator[None]:
+    """Tell those who wait when a fold is over, however it ends."""
+    try:
+        yield
+    except StopIteration:
+        pass
+    except Exception:  # noqa: BLE001  # of the steps themselves: who applies them meets it, too
+        _log.debug("A fold beside the agent ended early.", exc_info=True)
+    finally:
+        fold.end()

@@ -1,0 +1,613 @@
+"""A fold that is made beside the agent: begun at one visit, applied at a later one.
+
+What may go wrong is that the agent waits all the same, that an answer is applied to messages it was
+not about, that one thread gets another's, or that something stays behind.
+"""
+
+import asyncio
+import gc
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from langgraph.store.memory import InMemoryStore
+
+from langgraph_compaction import (
+    CompactionNode,
+    CompactionState,
+    ExtractiveSummarizer,
+    edit_digest,
+    pin,
+    request_compaction,
+)
+from langgraph_compaction.run import background
+from tests.support.replay import good_summary
+from tests.support.validity import Rule, violations
+
+TEXT = "It was opened, cleaned, closed and run for an hour without a fault. " * 6
+ONE: Any = {"configurable": {"thread_id": "one"}}
+WAIT = 10.0
+"""Seconds after which a test that waits in vain gives up."""
+
+
+class Gate:
+    """A summariser that answers when it is let."""
+
+    def __init__(self) -> None:
+        self.prompts: list[str] = []
+        self.open = threading.Event()
+        self.answer: Callable[[list[BaseMessage]], str] = good_summary
+        self.answered = 0
+
+    def __call__(self, messages: list[BaseMessage]) -> str:
+        self.prompts.append(str(messages[-1].content))
+        assert self.open.wait(WAIT)
+        return self._told(messages)
+
+    async def awaited(self, messages: list[BaseMessage]) -> str:
+        self.prompts.append(str(messages[-1].content))
+        until = time.monotonic() + WAIT
+        while not self.open.is_set() and time.monotonic() < until:  # noqa: ASYNC110  # any loop
+            await asyncio.sleep(0.005)
+        return self._told(messages)
+
+    def _told(self, messages: list[BaseMessage]) -> str:
+        try:
+            return self.answer(messages)
+        finally:
+            self.answered += 1
+
+
+def messages(count: int, first: int = 0) -> list[BaseMessage]:
+    found: list[BaseMessage] = [HumanMessage("Check the pumps.", id="task")] if not first else []
+    return [*found, *(AIMessage(f"Pump {n}. {TEXT}", id=f"a{n}") for n in range(first, count))]
+
+
+def node(model: Any, **options: Any) -> CompactionNode:
+    values: dict[str, Any] = {
+        "context_window": 50_000,
+        "trigger": ("tokens", 900),
+        "keep": ("tokens", 300),
+        "background": True,
+        "clear": False,
+    }
+    return CompactionNode(model, **{**values, **options})
+
+
+def thread(count: int = 16, **more: Any) -> dict[str, Any]:
+    return {"messages": messages(count), "compaction": {}, **more}
+
+
+def settled(compact: CompactionNode, key: str = "one", *, running: bool = False) -> None:
+    """Wait until a thread's fold has come to an end (or is under way)."""
+    until = time.monotonic() + WAIT
+    while time.monotonic() < until:
+        fold = compact._folds.of(background_key(key))
+        if fold is None or fold.running == running:
+            return
+        time.sleep(0.005)
+    raise AssertionError("the fold does not come to an end")
+
+
+def background_key(name: str) -> Any:
+    from langgraph_compaction.archive.naming import namespace_of
+
+    return namespace_of(name, "")
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    found = Gate()
+    yield found
+    found.open.set()  # whatever a test left waiting
+
+
+def visits(compact: CompactionNode, state: dict[str, Any], config: Any = ONE) -> dict[str, Any]:
+    """The state after a visit; the input must not change."""
+    before = deepcopy(state)
+    update = compact.invoke(state, config)
+    assert state == before
+    return {**state, **update}
+
+
+# ---- the agent does not wait
+
+
+def test_a_fold_is_begun_at_one_visit_and_applied_at_a_later_one(gate: Gate) -> None:
+    compact = node(gate)
+    state = thread()
+    began = time.monotonic()
+    assert compact.invoke(state, ONE) == {}
+    state["messages"] += messages(17, first=16)
+    assert compact.invoke(state, ONE) == {}
+    assert time.monotonic() - began < WAIT / 4
+    gate.open.set()
+    settled(compact)
+    state["messages"] += messages(18, first=17)
+    after = visits(compact, state)
+    (segment,) = after["compaction"]["segments"]
+    assert len(gate.prompts) == 1
+    assert "a16" not in segment["text"]
+    # What came while it was made stays in full, and so does the tail of then.
+    view = compact.view(after)
+    assert [m.id for m in view[-3:]] == ["a15", "a16", "a17"]
+    assert {one.rule for one in violations(view)} <= {Rule.ENDS_WITH_AI}
+    # The same fold as one that the agent waits for.
+    there = node(good_summary, background=False).invoke(thread(), ONE)["compaction"]
+    same = {"first_index", "last_index", "last_id", "source_tokens", "tokens"}
+    assert {key: segment[key] for key in same} == {key: there["segments"][0][key] for key in same}
+    assert after["compaction"]["last_summarized_id"] == there["last_summarized_id"]
+    # And it is applied once.
+    assert compact.invoke(after, ONE) == {}
+    assert len(gate.prompts) == 1
+
+
+def slow_graph(model: Any, **options: Any) -> Any:
+    """An agent that says one thing a step."""
+    compact = node(model, **options)
+
+    def agent(state: CompactionState) -> dict[str, Any]:
+        view = compact.view(state)
+        assert {one.rule for one in violations(view)} <= {Rule.ENDS_WITH_AI}
+        number = len(state["messages"])
+        return {"messages": [AIMessage(f"Pump {number}. {TEXT}", id=f"a{number}")]}
+
+    builder = StateGraph(CompactionState)
+    builder.add_node("compact", compact)
+    builder.add_node("agent", agent)
+    builder.add_edge(START, "compact")
+    builder.add_edge("compact", "agent")
+    return compact, builder.compile(checkpointer=InMemorySaver())
+
+
+def test_a_graph_goes_on_while_the_summariser_takes_its_time(gate: Gate) -> None:
+    compact, graph = slow_graph(gate)
+    events: list[dict[str, Any]] = []
+    asked: dict[str, Any] = {"messages": [HumanMessage("Check.", id="task")]}
+    for _ in range(20):
+        events += graph.stream(asked, ONE, stream_mode="custom")
+        asked = {"messages": []}
+    told = [event for event in events if event["type"] != "compaction.skipped"]
+    assert [event["type"] for event in told] == ["compaction.started"]
+    assert told[0]["background"] is True
+    gate.open.set()
+    settled(compact)
+    events += graph.stream(asked, ONE, stream_mode="custom")
+    assert events[-1]["type"] == "compaction.completed"
+    assert events[-1]["background"] is True
+    assert events[-1]["duration"] > 0
+    record = graph.get_state(ONE).values["compaction"]
+    assert len(record["segments"]) == len(gate.prompts) == 1
+
+
+async def test_an_asynchronous_graph_goes_on_too(gate: Gate) -> None:
+    compact, graph = slow_graph(gate.awaited)
+    asked: dict[str, Any] = {"messages": [HumanMessage("Check.", id="task")]}
+    for _ in range(20):
+        await graph.ainvoke(asked, ONE)
+        asked = {"messages": []}
+    assert len(gate.prompts) == 1
+    assert "segments" not in graph.get_state(ONE).values["compaction"]
+    gate.open.set()
+    await asyncio.to_thread(settled, compact)
+    await graph.ainvoke(asked, ONE)
+    assert len(graph.get_state(ONE).values["compaction"]["segments"]) == 1
+    assert len(gate.prompts) == 1
+
+
+# ---- what is applied is about what it replaces
+
+
+def test_a_new_request_meanwhile_changes_nothing(gate: Gate) -> None:
+    compact = node(gate)
+    state = thread()
+    state["messages"].insert(3, HumanMessage("Mind the valves.", id="asked"))
+    compact.invoke(state, ONE)
+    gate.open.set()
+    settled(compact)
+    state["messages"] += [*messages(17, first=16), HumanMessage("And the filters?", id="newest")]
+    after = visits(compact, state)
+    assert len(gate.prompts) == 1
+    # It was the newest request when the span was chosen, so it is not in the digest: it stays.
+    assert "asked" in [message.id for message in compact.view(after)]
+    assert len(after["compaction"]["segments"]) == 1
+
+
+def edited(state: dict[str, Any]) -> None:
+    state["messages"][2] = AIMessage("Pump 1 leaks. " + TEXT, id="a1")
+
+
+def deleted(state: dict[str, Any]) -> None:
+    del state["messages"][2]
+
+
+def pinned(state: dict[str, Any]) -> None:
+    state["messages"][2] = pin(state["messages"][2])
+
+
+def last_deleted(state: dict[str, Any]) -> None:
+    del state["messages"][5:14]
+
+
+@pytest.mark.parametrize("change", [edited, deleted, pinned, last_deleted])
+def test_where_the_span_changed_meanwhile_it_is_folded_anew(
+    gate: Gate, change: Callable[[dict[str, Any]], None]
+) -> None:
+    compact = node(gate)
+    state = thread()
+    compact.invoke(state, ONE)
+    change(state)
+    state["messages"] += messages(24, first=16)
+    gate.open.set()
+    settled(compact)
+    assert compact.invoke(state, ONE) == {}
+    settled(compact)
+    after = visits(compact, state)
+    assert len(gate.prompts) == 2
+    (segment,) = after["compaction"]["segments"]
+    shown = [message.id for message in compact.view(after)]
+    if change is edited:
+        assert "Pump 1 leaks" in gate.prompts[1]
+    if change is pinned:
+        assert "a1" in shown
+    covered = {m.id for m in state["messages"][: segment["last_index"] + 1]}
+    assert covered.isdisjoint({"a1"} if change is deleted else {"a22"})
+
+
+def test_a_correction_of_the_digest_meanwhile_stands(gate: Gate) -> None:
+    compact = node(gate)
+    gate.open.set()
+    state = thread()
+    compact.invoke(state, ONE)
+    settled(compact)
+    state = visits(compact, state)
+    state["messages"] += messages(32, first=16)
+    gate.open.clear()
+    compact.invoke(state, ONE)
+    state["compaction"] = edit_digest(state, "## Goal\nPump 7 is out of order for good.")[
+        "compaction"
+    ]
+    gate.open.set()
+    settled(compact)
+    for _ in range(2):
+        state = visits(compact, state)
+        settled(compact)
+    texts = [segment["text"] for segment in state["compaction"]["segments"]]
+    assert "Pump 7 is out of order for good." in texts[0]
+    assert len(texts) == 2
+    assert "Pump 7 is out of order" in gate.prompts[-1]
+
+
+def test_of_two_threads_none_gets_what_the_other_asked(gate: Gate) -> None:
+    """Even under one key: what is applied is an answer to the very question that is asked."""
+    compact = node(gate)
+    gate.answer = lambda prompt: (
+        good_summary(prompt)
+        + ("\nThe secret is Alice's." if "Alice" in str(prompt[-1].content) else "")
+    )
+    alice, carol = thread(), thread()
+    alice["messages"][1] = AIMessage(f"Alice was here. {TEXT}", id="a0")
+    compact.invoke(alice, ONE)
+    gate.open.set()
+    settled(compact)
+    for _ in range(3):
+        carol = visits(compact, carol)
+        settled(compact)
+    assert "Alice" not in str(carol["compaction"])
+    assert len(carol["compaction"]["segments"]) == 1
+
+
+# ---- the hard limit
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_above_the_hard_limit_a_visit_waits(gate: Gate, asynchronous: bool) -> None:
+    compact = node(gate.awaited if asynchronous else gate, context_window=3_000, reserve_tokens=0)
+    state = thread()
+
+    async def visit() -> dict[str, Any]:
+        if asynchronous:
+            return await compact.ainvoke(state, ONE)
+        return await asyncio.to_thread(compact.invoke, state, ONE)
+
+    assert await visit() == {}
+    state["messages"] += messages(44, first=16)
+    assert compact.explain(state, ONE).need == "hard"
+    waiting = asyncio.create_task(visit())
+    await asyncio.sleep(0.2)
+    assert not waiting.done()
+    gate.open.set()
+    update = await waiting
+    assert compact.measure({**state, **update}).tokens <= 3_000
+    assert "extractive" not in {s["model"] for s in update["compaction"]["segments"]}
+    # The first question was answered once; what it left too large was asked for in the visit.
+    assert len(set(gate.prompts)) == len(gate.prompts)
+
+
+def test_above_the_hard_limit_a_fold_that_failed_becomes_extracts(gate: Gate) -> None:
+    def fails(_: list[BaseMessage]) -> str:
+        raise RuntimeError("503")
+
+    gate.answer = fails
+    gate.open.set()
+    compact = node(gate, context_window=3_000, reserve_tokens=0)
+    state = thread()
+    compact.invoke(state, ONE)
+    state["messages"] += messages(44, first=16)
+    after = visits(compact, state)
+    assert {s["model"] for s in after["compaction"]["segments"]} == {"extractive"}
+    assert compact.measure(after).tokens <= 3_000
+
+
+# ---- failures, vetoes, switches
+
+
+def test_a_fold_that_failed_is_told_when_its_thread_comes_back_and_cools_down(gate: Gate) -> None:
+    def fails(_: list[BaseMessage]) -> str:
+        raise RuntimeError("503")
+
+    events: list[dict[str, Any]] = []
+    gate.answer = fails
+    gate.open.set()
+    compact = node(gate, hook=events.append)
+    state = thread()
+    compact.invoke(state, ONE)
+    settled(compact)
+    state = visits(compact, state)
+    kinds = [event["type"] for event in events]
+    assert kinds == ["compaction.started", "compaction.tier_failed", "compaction.failed"]
+    assert state["compaction"]["failures"]["count"] == 1
+    assert "segments" not in state["compaction"]
+    for number in range(2):
+        state["messages"] += messages(17 + number, first=16 + number)
+        assert compact.invoke(state, ONE) == {}
+    assert len(gate.prompts) == 1
+    state["messages"] += messages(19, first=18)
+    compact.invoke(state, ONE)
+    settled(compact)
+    assert len(gate.prompts) == 2
+
+
+def test_an_error_that_is_to_end_the_run_ends_the_one_that_comes_back(gate: Gate) -> None:
+    def fails(_: list[BaseMessage]) -> str:
+        raise TypeError("no such argument")
+
+    gate.answer = fails
+    gate.open.set()
+    compact = node(gate, on_error="raise")
+    state = thread()
+    assert compact.invoke(state, ONE) == {}
+    settled(compact)
+    with pytest.raises(TypeError, match="no such argument"):
+        compact.invoke(state, ONE)
+
+
+def test_a_veto_comes_before_anything_is_asked(gate: Gate) -> None:
+    events: list[dict[str, Any]] = []
+
+    def hook(event: dict[str, Any]) -> bool:
+        events.append(event)
+        return False
+
+    compact = node(gate, hook=hook)
+    assert compact.invoke(thread(), ONE) == {}
+    assert [event["type"] for event in events] == ["compaction.started", "compaction.skipped"]
+    assert not gate.prompts
+    assert len(compact._folds) == 0
+
+
+def test_without_a_thread_the_agent_waits() -> None:
+    compact = node(good_summary)
+    assert len(compact.invoke(thread())["compaction"]["segments"]) == 1
+    assert len(compact.invoke(thread(), {"configurable": {}})["compaction"]["segments"]) == 1
+
+
+def test_extracts_need_no_waiting_for() -> None:
+    compact = node(ExtractiveSummarizer())
+    assert len(compact.invoke(thread(), ONE)["compaction"]["segments"]) == 1
+
+
+def test_what_is_asked_for_is_made_at_once(gate: Gate) -> None:
+    gate.open.set()
+    compact = node(gate, trigger=("tokens", 40_000))
+    state = {**thread(), **request_compaction()}
+    assert len(visits(compact, state)["compaction"]["segments"]) == 1
+
+
+def test_a_thread_may_switch_it_on_and_off(gate: Gate) -> None:
+    gate.open.set()
+    compact = node(gate, background=False)
+    state = thread(compaction_settings={"background": True})
+    assert compact.invoke(state, ONE) == {}
+    settled(compact)
+    state["compaction_settings"] = {"background": False}
+    assert len(visits(compact, state)["compaction"]["segments"]) == 1
+
+
+def test_route_and_explain_know_of_it(gate: Gate) -> None:
+    compact = node(gate)
+    state = thread()
+    builder = StateGraph(CompactionState)
+    taken: list[str] = []
+
+    def look(state: CompactionState) -> None:
+        taken.append(compact.route("agent")(state))
+
+    builder.add_node("look", look)
+    builder.add_edge(START, "look")
+    graph = builder.compile(checkpointer=InMemorySaver())
+    graph.invoke(state, ONE)
+    compact.invoke(state, ONE)
+    told = compact.explain(state, ONE)
+    assert (told.need, told.action) == ("soft", "none")
+    assert "being folded beside the agent" in str(told)
+    graph.invoke({"messages": []}, ONE)
+    gate.open.set()
+    settled(compact)
+    graph.invoke({"messages": []}, ONE)
+    assert taken == ["compact", "agent", "compact"]
+    assert compact.explain(state, ONE).action == "fold"
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_pruning_comes_with_the_visit_that_applies_it(gate: Gate, asynchronous: bool) -> None:
+    store = InMemoryStore()
+    compact = node(gate.awaited if asynchronous else gate, history="prune", archive=store)
+    state = thread()
+
+    async def visit() -> dict[str, Any]:
+        return await compact.ainvoke(state, ONE) if asynchronous else compact.invoke(state, ONE)
+
+    await visit()
+    assert not store.search(())
+    gate.open.set()
+    await asyncio.to_thread(settled, compact)
+    update = await visit()
+    assert {type(one) for one in update["messages"]} == {RemoveMessage}
+    assert store.search(())
+    assert update["compaction"]["archived"]
+
+
+# ---- nothing stays behind
+
+
+async def test_a_cancelled_run_loses_nothing_and_the_fold_is_applied_later(gate: Gate) -> None:
+    compact, graph = slow_graph(gate.awaited)
+    state = {"messages": [*messages(16)]}
+    await graph.ainvoke(state, ONE)
+    other = asyncio.create_task(graph.ainvoke({"messages": []}, ONE))
+    await asyncio.sleep(0)
+    other.cancel()
+    await asyncio.gather(other, return_exceptions=True)
+    gate.open.set()
+    await asyncio.to_thread(settled, compact)
+    await graph.ainvoke({"messages": []}, ONE)
+    assert len(graph.get_state(ONE).values["compaction"]["segments"]) == 1
+    assert len(gate.prompts) == 1
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_loop_that_closes_takes_the_call_with_it_and_nothing_else(gate: Gate, hard: bool) -> None:
+    compact = node(gate.awaited, context_window=3_000, reserve_tokens=0)
+    state = thread()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert asyncio.run(compact.ainvoke(state, ONE)) == {}
+        gc.collect()
+    gate.open.set()
+    if hard:
+        state["messages"] += messages(44, first=16)
+        update = asyncio.run(compact.ainvoke(state, ONE))
+        assert compact.measure({**state, **update}).tokens <= 3_000
+        return
+
+    async def long_enough() -> dict[str, Any]:
+        assert await compact.ainvoke(state, ONE) == {}
+        await asyncio.to_thread(settled, compact)
+        return await compact.ainvoke(state, ONE)
+
+    assert len(asyncio.run(long_enough())["compaction"]["segments"]) == 1
+
+
+def test_a_loop_that_stands_still_is_not_waited_for(gate: Gate) -> None:
+    compact = node(gate.awaited, context_window=3_000, reserve_tokens=0)
+    state = thread()
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(compact.ainvoke(state, ONE))
+        state["messages"] += messages(44, first=16)
+        gate.open.set()
+        began = time.monotonic()
+        update = asyncio.run(compact.ainvoke(state, ONE))
+        assert time.monotonic() - began < WAIT / 2
+        assert compact.measure({**state, **update}).tokens <= 3_000
+    finally:
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.close()
+
+
+def test_a_deleted_thread_starts_anew(gate: Gate) -> None:
+    compact, graph = slow_graph(gate)
+    graph.invoke({"messages": messages(16)}, ONE)
+    gate.open.set()
+    settled(compact)
+    graph.checkpointer.delete_thread("one")
+    graph.invoke({"messages": [HumanMessage("Hello", id="new")]}, ONE)
+    record = graph.get_state(ONE).values["compaction"]
+    assert "segments" not in record
+
+
+def test_a_fork_gets_the_fold_only_if_it_has_the_messages(gate: Gate) -> None:
+    compact, graph = slow_graph(gate)
+    graph.invoke({"messages": messages(16)}, ONE)
+    fork = graph.get_state(ONE).config
+    graph.invoke({"messages": [HumanMessage("Go on.", id="h2")]}, ONE)
+    gate.open.set()
+    settled(compact)
+    graph.invoke({"messages": []}, ONE)
+    assert len(graph.get_state(ONE).values["compaction"]["segments"]) == 1
+    changed = graph.update_state(fork, {"messages": [AIMessage("Other. " + TEXT, id="a3")]})
+    graph.invoke({"messages": []}, changed)
+    assert "segments" not in graph.get_state(ONE).values["compaction"]
+    settled(compact)
+    graph.invoke({"messages": []}, ONE)
+    (segment,) = graph.get_state(ONE).values["compaction"]["segments"]
+    assert len(gate.prompts) == 2
+    assert "Other." in gate.prompts[1]
+    assert segment["first_index"] == 0
+
+
+def test_what_nobody_comes_back_for_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    compact = node(good_summary)
+    monkeypatch.setattr(background, "MOST_FOLDS", 50)
+    monkeypatch.setattr(background, "MOST_CHARS", 5_000)
+    for number in range(200):
+        config: Any = {"configurable": {"thread_id": f"t{number}"}}
+        compact.invoke(thread(), config)
+        settled(compact, f"t{number}")
+        assert len(compact._folds) <= 50
+    folds = compact._folds._folds.values()
+    assert sum(fold.chars for fold in folds) <= 5_000 + 1_000
+    monkeypatch.setattr(background, "KEPT_SECONDS", 0.0)
+    compact.invoke({"messages": messages(1), "compaction": {}}, ONE)
+    assert len(compact._folds) == 0
+
+
+def test_where_too_many_run_a_fold_begins_later(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background, "MOST_RUNNING", 3)
+    compact = node(gate)
+    for number in range(5):
+        config: Any = {"configurable": {"thread_id": f"t{number}"}}
+        assert compact.invoke(thread(), config) == {}
+    assert len(compact._folds) == 3
+    gate.open.set()
+    for number in range(3):
+        settled(compact, f"t{number}")
+    late: Any = {"configurable": {"thread_id": "t4"}}
+    assert compact.invoke(thread(), late) == {}
+    settled(compact, "t4")
+    assert len(compact.invoke(thread(), late)["compaction"]["segments"]) == 1
+
+
+def test_an_answer_without_end_is_not_kept_whole(gate: Gate) -> None:
+    gate.answer = lambda _: "x" * 3_000_000
+    gate.open.set()
+    compact = node(gate)
+    state = thread()
+    compact.invoke(state, ONE)
+    settled(compact)
+    fold = compact._folds.of(background_key("one"))
+    assert fold is not None
+    assert 0 < fold.chars <= 210_000
+    assert "failures" in visits(compact, state)["compaction"]
