@@ -104,6 +104,7 @@ def _add_content(content: Any, parts: Parts, called: Sequence[Any]) -> None:
 
 def _add_block(block: Mapping[str, Any], parts: Parts, called: Sequence[Any]) -> None:
     """A block by its type; Bedrock's have none and are told by their first key."""
+    block = blocks.unboxed(block)
     kind = blocks.block_type(block) or str(next(iter(block), ""))
     text = blocks.visible_text({"type": "text", **block} if "text" in block else block)
     if kind in _MEDIA:

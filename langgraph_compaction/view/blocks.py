@@ -25,18 +25,26 @@ _MEDIA_TYPES = {
 }
 
 
+def unboxed(block: Any) -> Any:
+    """The block itself; a provider's own one that LangChain boxed as "non_standard", taken out."""
+    if isinstance(block, Mapping) and block.get("type") == "non_standard":
+        boxed = block.get("value")
+        return boxed if isinstance(boxed, Mapping) else block
+    return block
+
+
 def blocks_of(content: Any) -> list[Any]:
-    """The content of a message as a list of blocks; None, which some clients write, as none."""
+    """The content of a message as a list of blocks, unboxed; None, which some write, as none."""
     if isinstance(content, list):
-        return content
+        return [unboxed(block) for block in content]
     return [content] if isinstance(content, str) else []
 
 
 def block_type(block: Any) -> str:
-    """The block's ``type``; "text" for a plain string, "" where it has none."""
+    """The block's ``type``, unboxed; "text" for a plain string, "" where it has none."""
     if isinstance(block, str):
         return "text"
-    return str(block.get("type", "")) if isinstance(block, Mapping) else ""
+    return str(unboxed(block).get("type", "")) if isinstance(block, Mapping) else ""
 
 
 def is_reasoning(block: Any) -> bool:
@@ -60,7 +68,7 @@ def call_in(block: Any) -> dict[str, Any] | None:
 def server_call_id(block: Any) -> str | None:
     """The id of the call in this block that the provider executes itself, or None."""
     if block_type(block) in {"server_tool_use", "server_tool_call", "mcp_tool_use"}:
-        return str(block.get("id"))
+        return str(unboxed(block).get("id"))
     return None
 
 
@@ -71,7 +79,7 @@ def is_server_call(block: Any) -> bool:
 
 def server_result_id(block: Any) -> str | None:
     """The id of the server-side call that this block answers, or None."""
-    kind = block_type(block)
+    kind, block = block_type(block), unboxed(block)
     if kind.endswith("_tool_result") or kind == "server_tool_result":
         found = block.get("tool_use_id") or block.get("tool_call_id")
         return str(found) if found else None
