@@ -11,7 +11,13 @@ MOST_WRAPPINGS = 8
 """Fences, thoughts and end marks around a text that are taken off; more of them are no mistake."""
 
 _FENCE_TAG = re.compile(r"</?(?:" + "|".join(FENCES) + r")\b[^<>\n]{0,200}>", re.IGNORECASE)
-_THOUGHT = re.compile(r"\A<think>.*?</think>", re.DOTALL)
+# An answer that ends within its thought has no text. Templates such as DeepSeek-R1's open the
+# thought in the prompt, so that the answer has only its end, on a line that ends there.
+_THOUGHT = re.compile(
+    r"\A(?:<(think(?:ing)?|thought)>.*?(?:</\1>|\Z)|◁think▷.*?(?:◁/think▷|\Z)"
+    r"|(?:(?!<think).)*?</think(?:ing)?>[ \t]*(?=[\n#]))",
+    re.DOTALL | re.IGNORECASE,
+)
 # Also behind a line that announces it ("Here is the record:").
 _CODE_FENCE = re.compile(
     r"\A(?:[^\n`]{1,100}:[*_]*\s*\n\s*)?```[a-zA-Z]*\n(.*?)\n?```\Z", re.DOTALL
