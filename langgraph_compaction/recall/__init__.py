@@ -73,7 +73,8 @@ def create_recall_tool(
     version of this package archived an original.
 
     Args:
-        archive: the store with the pruned originals; None: the store that the graph runs with.
+        archive: the store with the pruned originals: the node's, if it has one of its own; None:
+            the store that the graph runs with.
         name: the tool's name. Give it to the node, too (``recall_tool=``), so that placeholders
             say how to get the original.
         max_tokens: tokens of an answer, at most; at least `LEAST_TOKENS`.

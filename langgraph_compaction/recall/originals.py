@@ -60,19 +60,24 @@ class Original:
             text = plain_text(self.message())
         return re.sub(rf"^{re.escape(CALL + tool)} .*$", "", text, flags=re.MULTILINE)
 
-    def shown(self, text: str, *, excerpt: bool = False) -> str:
+    def shown(self, text: str, *, excerpt: bool = False, named: bool = True) -> str:
         """``text`` between tags that say what it is.
 
         The mark at their end is a hash of the text, so that no text can close its own.
+
+        Args:
+            text: the original's, or a part of it.
+            excerpt: whether it is a part.
+            named: whether the tag has the id and the name of the message.
         """
         mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:MARK_DIGITS]
         tag = "excerpt" if excerpt else "original"
         position = "unknown" if self.position is None else str(self.position)
         parts = [f"position={position}"]
-        if self.id and len(self.id) <= ID_CHARS:
+        if named and self.id and len(self.id) <= ID_CHARS:
             parts.append(f"id={json.dumps(self.id, ensure_ascii=False)}")
         parts.append(f"type={_word(self.type)}")
-        if self.name:
+        if named and self.name:
             parts.append(f"name={_word(self.name)}")
         message = None if isinstance(self._held, Archived) and excerpt else self.message()
         if isinstance(message, ToolMessage) and message.status == "error":

@@ -389,9 +389,9 @@ class Broken(InMemoryStore):
 @pytest.mark.parametrize(
     ("store", "more", "said"),
     [
-        (None, {"archived": "k"}, "this run cannot reach"),
+        (None, {"archived": "k"}, "archived, but this run has no store or no thread."),
         (Broken(), {"archived": "k"}, "could not be read (ConnectionError)"),
-        (InMemoryStore(), {"archived": "k"}, "is empty"),
+        (InMemoryStore(), {"archived": "k"}, "archived, but are not in the store that this tool"),
         (InMemoryStore(), {}, "removed and not kept"),
     ],
 )
