@@ -147,12 +147,18 @@ def _soft(look: Look) -> Decision:
 
 
 def _chosen(look: Look, need: Need, reason: str) -> Decision:
-    """Fold the span that an earlier visit chose: its text is there, so it is worth it."""
+    """Fold the span that an earlier visit chose: its text is there, so it is worth it.
+
+    At the soft limit nobody has to be asked for it, so it does not matter whether the summarisers
+    are left alone: in another run of the thread they may have failed meanwhile.
+    """
     span = look.span(look.policy)
     if span is None:
         reason = f"{reason} The messages that were being folded are not there any more."
         return _decision(look, need, "skip", reason)
-    clearing = look.worthwhile_clearing() if need == "hard" else None
+    if need == "soft":
+        return replace(_decision(look, need, "fold", reason, span=span), cooling=None)
+    clearing = look.worthwhile_clearing()
     return _decision(look, need, "fold", reason, span=span, clearing=clearing)
 
 

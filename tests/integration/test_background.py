@@ -375,6 +375,40 @@ def test_a_fold_that_failed_is_told_when_its_thread_comes_back_and_cools_down(ga
     assert len(gate.prompts) == 2
 
 
+@pytest.mark.parametrize("good", [True, False])
+def test_a_fold_is_applied_or_counted_though_another_run_of_the_thread_cools_down(
+    gate: Gate, good: bool
+) -> None:
+    def fails(_: list[BaseMessage]) -> str:
+        raise RuntimeError("503")
+
+    events: list[dict[str, Any]] = []
+    gate.answer = good_summary if good else fails
+    gate.open.set()
+    compact = node(gate, hook=events.append)
+    state = thread()
+    compact.invoke(state, ONE)
+    settled(compact)
+    failures = {"count": 3, "thread_steps": 16, "tokens": 900, "last_id": "a15"}
+    state["compaction"] = {"version": 1, "revision": 1, "failures": failures}
+    events.clear()
+    state = visits(compact, state)
+    if good:
+        assert len(state["compaction"]["segments"]) == 1
+        assert "failures" not in state["compaction"]
+        assert [event["type"] for event in events] == ["compaction.completed"]
+    else:
+        assert state["compaction"]["failures"]["count"] == 4
+        assert [event["type"] for event in events] == [
+            "compaction.tier_failed",
+            "compaction.failed",
+        ]
+    events.clear()
+    assert compact.invoke(state, ONE) == {}
+    assert not events
+    assert len(gate.prompts) == 1
+
+
 def test_an_error_that_is_to_end_the_run_ends_the_one_that_comes_back(gate: Gate) -> None:
     def fails(_: list[BaseMessage]) -> str:
         raise TypeError("no such argument")
