@@ -25,6 +25,7 @@ from langgraph_compaction.ondemand import (
     create_compact_tool,
     request_compaction,
 )
+from langgraph_compaction.overflow import overflow_handler, with_overflow_recovery
 from langgraph_compaction.recall import create_recall_tool
 from langgraph_compaction.record import CompactionRecord, DigestSegment
 from langgraph_compaction.run.tiers import ModelTier
@@ -68,7 +69,9 @@ __all__ = [
     "merge_messages",
     "merge_settings",
     "model_view",
+    "overflow_handler",
     "pin",
     "request_compaction",
     "restore",
+    "with_overflow_recovery",
 ]

@@ -16,6 +16,7 @@ from langgraph_compaction.record import (
     CompactionRecord,
     DigestSegment,
     Failures,
+    Overflow,
     Render,
     message_key,
 )
@@ -189,6 +190,11 @@ def without_failures(record: CompactionRecord) -> CompactionRecord:
     changed: CompactionRecord = {**record}
     changed.pop("failures", None)
     return changed
+
+
+def with_overflow(record: CompactionRecord, overflow: Overflow) -> CompactionRecord:
+    """The record after a reduction that a refused call led to."""
+    return {**record, "overflow": overflow}
 
 
 def with_request(record: CompactionRecord, name: str) -> CompactionRecord:

@@ -5,17 +5,19 @@ Needs the ``langchain`` extra: ``pip install "langgraph-compaction[langchain]"``
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, NotRequired, cast
 
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
+from langgraph.types import Command
 from typing_extensions import TypedDict, override
 
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.node import CompactionNode
 from langgraph_compaction.plan.recalling import tool_mismatch
 from langgraph_compaction.record import CompactionRecord
+from langgraph_compaction.recovery import Recovery
 from langgraph_compaction.run.reporting import logger
 from langgraph_compaction.state import (
     COMPACTION_KEY,
@@ -23,10 +25,17 @@ from langgraph_compaction.state import (
     SETTINGS_KEY,
     merge_compaction,
     merge_settings,
+    updated,
 )
 
 try:
-    from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
+    from langchain.agents.middleware import (
+        AgentMiddleware,
+        AgentState,
+        ExtendedModelResponse,
+        ModelRequest,
+        ModelResponse,
+    )
     from langchain.agents.middleware.types import ContextT, ResponseT
 except ImportError as error:
     raise ImportError(
@@ -87,6 +96,7 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
     def __init__(self, model: Any, **options: Any) -> None:
         super().__init__()
         self.node = CompactionNode(model, **{"name": type(self).__name__, **options})
+        self._recovery = Recovery(self.node, "model", prune=False)
         if self.node.messages_key != MESSAGES_KEY:
             raise ConfigurationError(
                 f"messages_key: {self.node.messages_key!r} cannot be used with create_agent, which "
@@ -124,25 +134,43 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         self,
         request: ModelRequest[ContextT],
         handler: Callable[[ModelRequest[ContextT]], ModelResponse[ResponseT]],
-    ) -> ModelResponse[ResponseT]:
-        """Call the model with the view instead of all messages."""
-        return handler(self._viewed(request))
+    ) -> ModelResponse[ResponseT] | ExtendedModelResponse[ResponseT]:
+        """Call the model with the view instead of all messages.
+
+        Refused as too long, the call is made once more with a view that was reduced.
+        """
+        state, update = _seen(request), dict[str, Any]()
+        while True:  # it ends: a reduced state remembers that it was reduced
+            try:
+                response = handler(self._viewed(request, state))
+            except Exception as error:  # noqa: BLE001  # _recovery raises what it is not for
+                update = self._recovery.update(state, error, get_config())
+                state = updated(state, update)
+            else:
+                return _with_update(request, response, update)
 
     @override
     async def awrap_model_call(
         self,
         request: ModelRequest[ContextT],
         handler: Callable[[ModelRequest[ContextT]], Awaitable[ModelResponse[ResponseT]]],
-    ) -> ModelResponse[ResponseT]:
+    ) -> ModelResponse[ResponseT] | ExtendedModelResponse[ResponseT]:
         """Call the model with the view asynchronously; see `wrap_model_call`."""
-        return await handler(self._viewed(request))
+        state, update = _seen(request), dict[str, Any]()
+        while True:
+            try:
+                response = await handler(self._viewed(request, state))
+            except Exception as error:  # noqa: BLE001  # the same
+                update = await self._recovery.aupdate(state, error, get_config())
+                state = updated(state, update)
+            else:
+                return _with_update(request, response, update)
 
-    def _viewed(self, request: ModelRequest[ContextT]) -> ModelRequest[ContextT]:
+    def _viewed(
+        self, request: ModelRequest[ContextT], state: Mapping[str, Any]
+    ) -> ModelRequest[ContextT]:
         self._compare(request.tools)
-        # The request's messages, not the state's: middlewares before this one may have changed
-        # them. The record finds its place among them by ids.
-        view = self.node.view({**request.state, MESSAGES_KEY: request.messages})
-        return request.override(messages=cast("list[Any]", view))
+        return request.override(messages=cast("list[Any]", self.node.view(state)))
 
     def _compare(self, tools: Sequence[Any]) -> None:
         """Log once where the agent's tools and the node's ``recall_tool`` do not match."""
@@ -150,6 +178,28 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
             self._mismatch = tool_mismatch(self.node.settings.recall_tool, tools)
             if self._mismatch:
                 logger.warning(self._mismatch)
+
+
+def _seen(request: ModelRequest[Any]) -> dict[str, Any]:
+    """The agent's state with the messages of the request, not its own.
+
+    Middlewares before this one may have changed them. The record finds its place among them by ids.
+    """
+    return {**request.state, MESSAGES_KEY: request.messages}
+
+
+def _with_update(
+    request: ModelRequest[Any], response: ModelResponse[ResponseT], update: dict[str, Any]
+) -> ModelResponse[ResponseT] | ExtendedModelResponse[ResponseT]:
+    """The answer with the record that its view was reduced by, if that is one of the state's.
+
+    Not where other middlewares have taken messages out or put some in: then its positions are not
+    those of the state.
+    """
+    own = request.state["messages"]
+    if not update or [m.id for m in own] != [m.id for m in request.messages]:
+        return response
+    return ExtendedModelResponse(model_response=response, command=Command(update=update))
 
 
 def _state_schema(compaction_key: str, settings_key: str) -> type[CompactionAgentState]:

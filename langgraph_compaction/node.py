@@ -171,10 +171,7 @@ class CompactionNode(Runnable[Any, Update]):
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
         """Visit a thread asynchronously; see `invoke`."""
-        if not self._counted:
-            # The first count loads the vocabulary, which may take seconds: not on the event loop.
-            await asyncio.to_thread(self._counter.text, "a")
-            self._counted = True
+        await self._ready()
         visit, performer = self._prepared(input, config)
         return self._update(await adrive(_steps(visit, performer), performer))
 
@@ -245,6 +242,12 @@ class CompactionNode(Runnable[Any, Update]):
 
         return path
 
+    async def _ready(self) -> None:
+        """The first count loads the vocabulary, which may take seconds: not on the event loop."""
+        if not self._counted:
+            await asyncio.to_thread(self._counter.text, "a")
+            self._counted = True
+
     def _due(self, visit: Visit, config: RunnableConfig | None = None) -> Decision:
         """What a visit would do now."""
         beside = self._beside_run(visit, config)
@@ -286,9 +289,13 @@ class CompactionNode(Runnable[Any, Update]):
             return 0
         return beside_messages(self._tools, self._system, self._counter)
 
-    def _prepared(self, state: Any, config: RunnableConfig | None) -> tuple[Visit, Performer]:
-        """What a visit looks at, and what performs its effects."""
+    def _prepared(
+        self, state: Any, config: RunnableConfig | None, *, prune: bool = True
+    ) -> tuple[Visit, Performer]:
+        """What a visit looks at, and what performs its effects; ``prune=False`` forbids a prune."""
         visit, archive = self._visit(state, config), None
+        if not prune:
+            visit = replace(visit, policy=replace(visit.policy, prune=False))
         if visit.policy.prune:
             try:
                 archive = archive_for(self._archive, config)

@@ -136,6 +136,20 @@ class Clearing(TypedDict):
     """Keys of messages up to there that stay because a rule pins them, see `message_key`."""
 
 
+class Overflow(TypedDict):
+    """What the last reduction after a refused call came to.
+
+    By it a second refusal, of the reduced view, is told from a first one.
+    """
+
+    node: str
+    """Name of the node whose call was refused."""
+    tokens: int
+    """Counted tokens of the messages in the view after the reduction."""
+    last_id: NotRequired[str]
+    """Id of the newest message then, where it had one."""
+
+
 class CompactionRecord(TypedDict, total=False):
     """Which part of the transcript the digest covers. ``{}`` is the valid, empty record.
 
@@ -213,6 +227,8 @@ class CompactionRecord(TypedDict, total=False):
     """Present while the summarisers fail: how long to leave them alone."""
     request_id: str
     """Id of the last request for compaction that was carried out."""
+    overflow: Overflow
+    """The last reduction after the provider refused a call as too long; absent: there was none."""
 
 
 class _Shape:
@@ -272,6 +288,7 @@ _SEGMENT = _Shape(DigestSegment)
 _RENDER = _Shape(Render)
 _FAILURES = _Shape(Failures)
 _CLEARING = _Shape(Clearing)
+_OVERFLOW = _Shape(Overflow)
 
 
 def checked_record(value: object) -> CompactionRecord:
@@ -298,6 +315,8 @@ def checked_record(value: object) -> CompactionRecord:
         _FAILURES.check(value["failures"], "compaction record's failures")
     if "clearing" in value:
         _CLEARING.check(value["clearing"], "compaction record's clearing")
+    if "overflow" in value:
+        _OVERFLOW.check(value["overflow"], "compaction record's overflow")
     segments = value.get("segments", ())
     for number, segment in enumerate(segments):
         if not isinstance(segment, dict):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -204,6 +205,22 @@ def read_channel(state: Any, key: str, annotation: str) -> Any:
         "another name, pass it as `messages_key=` or `compaction_key=`."
         + ("" if state else " (The state is empty, as that of a thread which was never run.)"),
     )
+
+
+def updated(state: Any, update: Mapping[str, Any], *, messages_key: str = MESSAGES_KEY) -> Any:
+    """A copy of a TypedDict, dataclass or pydantic state with an update of a compaction node.
+
+    For where no graph applies it: the record takes the old one's place, and messages are removed.
+    """
+    values = dict(update)
+    if messages_key in values:
+        before = optional_channel(state, messages_key)
+        values[messages_key] = merge_messages(list(before), values[messages_key])
+    if isinstance(state, Mapping):
+        return {**state, **values}
+    if hasattr(state, "model_copy"):
+        return state.model_copy(update=values)
+    return replace(state, **values)
 
 
 def optional_channel(state: Any, key: str) -> Any:

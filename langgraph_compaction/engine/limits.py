@@ -50,22 +50,45 @@ def fitted(
     if visit.counter.messages(view) + visit.policy.overhead <= window:
         # Only by what was reported of another call it would not fit: the provider will tell.
         return reclipped
+    error = too_large(
+        visit,
+        view,
+        limit=window,
+        but=f"the window has {window}",
+        advice="where summarisers failed or a hook vetoed the fold, see the events before.",
+        reason=common["reason"],
+    )
+    yield Emit({"type": "compaction.failed", **common, "reason": str(error)})
+    raise error
+
+
+def too_large(
+    visit: Visit, view: Sequence[BaseMessage], *, limit: int, but: str, advice: str, reason: str
+) -> BudgetError:
+    """The error for a view that may not be made any smaller.
+
+    Args:
+        visit: what was looked at.
+        view: the view after all that could be done.
+        limit: tokens that it may take.
+        but: the same in words.
+        advice: what else there is to do or to look at.
+        reason: why the view had to be smaller.
+    """
     sizes = _sizes(visit, view)
     listed = ", ".join(f"{name} {tokens}" for name, tokens in sizes.items())
     largest = max(view, key=visit.counter.message)
     if max(sizes, key=sizes.__getitem__) == "overhead":
-        advice = "Pass fewer tools, shorten the system prompt, lower overhead_tokens"
+        remedy = "Pass fewer tools, shorten the system prompt, lower overhead_tokens"
     else:
-        advice = "Shorten or unpin it"
+        remedy = "Shorten or unpin it"
     message = (
-        f"What stays in the view takes {sum(sizes.values())} tokens, but the window has "
-        f"{window}: {listed}. The largest message is {largest.id!r} ({largest.type}, "
-        f"{visit.counter.message(largest)} tokens). {advice}, or use a model with a larger window; "
-        "where summarisers failed or a hook vetoed the fold, see the events before. "
-        f"({common['reason']})"
+        f"What stays in the view takes {sum(sizes.values())} tokens, but {but}: "
+        f"{listed}. The largest message is {largest.id!r} ({largest.type}, "
+        f"{visit.counter.message(largest)} tokens). {remedy}, or use a model with a larger window; "
+        f"{advice} ({reason})"
     )
-    yield Emit({"type": "compaction.failed", **common, "reason": message})
-    raise BudgetError(message, sizes=sizes, limit=window)
+    return BudgetError(message, sizes=sizes, limit=limit)
 
 
 _NAMES = {"system": "system messages", "human": "user messages", "tool": "tool results"}

@@ -21,6 +21,7 @@ Need = Literal["none", "asked", "soft", "hard"]
 Action = Literal["none", "clear", "fold", "skip", "clip"]
 
 ENOUGH = "Clearing old tool results is enough."
+REFUSED = "The provider refused the call: it exceeds the context window."
 LEAST_SPAN = 50
 """Tokens of a span below which no segment, heading included, could be smaller than the span."""
 ASKED_KEEP_SHARE = 0.25
@@ -101,6 +102,18 @@ def decide(thread: Thread) -> Decision:
 def decide_unfolded(thread: Thread) -> Decision:
     """What a visit does at the hard limit where the fold that was decided on may not be made."""
     return _unfolded(look_at(thread))
+
+
+def decide_refused(thread: Thread) -> Decision:
+    """What to fold where the provider refused the view, whatever was measured of it.
+
+    With action "clip" there is nothing to fold.
+    """
+    look = look_at(thread)
+    span = look.span(look.policy)
+    if span is None or span.tokens < max(LEAST_SPAN, look.cost(span)):
+        return _decision(look, "hard", "clip", REFUSED)
+    return _decision(look, "hard", "fold", REFUSED, span=span)
 
 
 def clearing_to_fit(thread: Thread, record: CompactionRecord) -> ClearingPlan | None:

@@ -60,6 +60,13 @@ def is_programming_error(error: BaseException) -> bool:
     return isinstance(error, ConfigurationError) or _raised_in(error.__traceback__) not in _CLIENTS
 
 
+def is_of_client(error: BaseException) -> bool:
+    """Whether the error tells how a call over the network ended: raised by a provider's client."""
+    if isinstance(error, OSError) or _field(error, "status_code") is not None:
+        return True
+    return type(error).__module__.partition(".")[0] in _CLIENTS
+
+
 def said_by(error: BaseException) -> str:
     """The error's text, "" where it cannot even say what it is."""
     try:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from langchain_core.exceptions import ContextOverflowError
+from langgraph.errors import GraphBubbleUp
 
-from langgraph_compaction.run.faults import said_by
+from langgraph_compaction.errors import CompactionError
+from langgraph_compaction.plan.excess import Excess
+from langgraph_compaction.run.faults import is_of_client, said_by
 
 _OVERFLOW_CODES = frozenset(
     {
@@ -61,8 +65,74 @@ def is_overflow(error: BaseException) -> bool:
     status = getattr(error, "status_code", None)
     if codes & _OVERFLOW_CODES or (isinstance(status, int) and status == CONTENT_TOO_LARGE):
         return True
+    return _TEXT.search(_texts_of(error)) is not None
+
+
+def excess_in(error: BaseException) -> Excess | None:
+    """What a provider says of a call that was too long; None where the error is another one.
+
+    Also where its error is wrapped: as the cause, as the context of an error of the program's own,
+    or as a member of an exception group of nothing else.
+    """
+    for one in _wrapped(error):
+        if isinstance(one, BaseExceptionGroup):
+            found = [excess_in(member) for member in one.exceptions]
+            return None if None in found else found[0]
+        if is_overflow(one):
+            text = _texts_of(one)
+            return Excess(limit=_number(_LIMIT, text), asked=_number(_ASKED, text))
+    return None
+
+
+def _wrapped(error: BaseException) -> Iterator[BaseException]:
+    """The error, and those that it was raised from or while handling, the outer ones first.
+
+    A provider's own answer was not caused by what was being handled when it came: an agent that
+    asks another model after an overflow, and meets a rate limit there, has met a rate limit. An
+    error of this package has the last word, and control flow is no error.
+    """
+    seen: set[int] = set()
+    found: BaseException | None = error
+    while found is not None and id(found) not in seen:
+        if isinstance(found, CompactionError | GraphBubbleUp):
+            return
+        yield found
+        seen.add(id(found))
+        if found.__cause__ is not None:
+            found = found.__cause__
+        elif found.__suppress_context__ or is_of_client(found):
+            return
+        else:
+            found = found.__context__
+
+
+def _texts_of(error: BaseException) -> str:
+    """What an error says, and the body of the answer that it tells of."""
     try:
         body = str(getattr(error, "body", ""))
     except Exception:  # noqa: BLE001  # of anybody's class
         body = ""
-    return _TEXT.search(f"{said_by(error)} {body}") is not None
+    return f"{said_by(error)} {body}"
+
+
+_LIMIT = re.compile(
+    r"(?:(?:context|prompt) length is|limit (?:of|is)|token limit:|context (?:size|length) \("
+    r"|allowed \(|(?:model|window) with|tokens >|[\d,]+ >|must be <=|n_ctx:|\[1,) *(\d[\d,]*)"
+    r"|'n_ctx': (\d+)",
+    re.IGNORECASE,
+)
+"""The tokens that a call may have, in the words of `_TEXTS`' providers."""
+_ASKED = re.compile(
+    r"(?:resulted in|requested:?(?: about)?|request (?:has|contains)|request \(|input \("
+    r"|too long:|count (?:of|\()|prompt contains|given:|current length is|n_keep:)"
+    r" *(\d[\d,]*)",
+    re.IGNORECASE,
+)
+"""The tokens that the refused call had."""
+
+
+def _number(pattern: re.Pattern[str], text: str) -> int | None:
+    found = pattern.search(text)
+    if found is None:
+        return None
+    return int(next(group for group in found.groups() if group).replace(",", ""))

@@ -36,12 +36,14 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("engine",),
     ("run",),
     ("looking",),
-    ("node", "middleware", "recall", "overflow", "ondemand"),
+    ("node", "recall", "ondemand"),
+    ("recovery",),
+    ("middleware", "overflow"),
     ("replay", "report", "cli"),
     ("__init__",),
 )
-# ... but for these: the middleware is a second face of the node, the command line runs the tools.
-SIBLINGS = {("middleware", "node"), ("cli", "replay"), ("cli", "report")}
+# ... but for these: the command line runs the tools.
+SIBLINGS = {("cli", "replay"), ("cli", "report")}
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 
 # Installed with the package: its requirements, and what these require and hand out themselves.

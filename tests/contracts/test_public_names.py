@@ -46,9 +46,11 @@ NAMES = [
     "merge_messages",
     "merge_settings",
     "model_view",
+    "overflow_handler",
     "pin",
     "request_compaction",
     "restore",
+    "with_overflow_recovery",
 ]
 MIDDLEWARE_NAMES = ["CompactionAgentState", "CompactionMiddleware"]
 DELTA_NAMES = ["DeltaCompactionState", "merge_compaction_writes", "merge_message_writes"]
@@ -156,7 +158,7 @@ def bare_fields(source: str) -> dict[str, list[str]]:
 
 def test_every_field_of_the_record_has_its_text() -> None:
     found = bare_fields(inspect.getsource(record))
-    shapes = ("Clearing", "CompactionRecord", "DigestSegment", "Failures", "Render")
+    shapes = ("Clearing", "CompactionRecord", "DigestSegment", "Failures", "Overflow", "Render")
     assert found == {name: [] for name in shapes}
     assert bare_fields("class A(TypedDict):\n    b: int\n    c: int\n    'Text.'\n") == {"A": ["b"]}
 
