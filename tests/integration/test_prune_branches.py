@@ -42,31 +42,11 @@ from tests.integration.doubles import (
 )
 from tests.support import folding
 from tests.support.folding import chat
-from tests.support.pruning import Unreliable
+from tests.support.pruning import Unreliable, archived, whole
 from tests.support.runtimes import runtime
 
 ROOT = Path(__file__).parents[2]
 THREAD: Any = {"configurable": {"thread_id": "t"}, "recursion_limit": 1_000}
-
-
-def archived(store: BaseStore, record: Any, where: Any = THREAD) -> dict[int, BaseMessage]:
-    """The archived messages of the branch of a record, by position."""
-    head = record.get("archived")
-    archive = archive_of(store, where, in_node=False)
-    found = perform(store, archive.steps_of_branch(head)) if head else []
-    assert len({one.position for one in found}) == len(found)
-    return {one.position: one.message() for one in found}
-
-
-def whole(store: BaseStore, state: Any, where: Any = THREAD) -> list[BaseMessage]:
-    """The whole thread: what is archived at its places, between what is in the state."""
-    record, messages = state["compaction"], list(state["messages"])
-    found = archived(store, record, where)
-    stayed = dict(zip(record.get("stayed_indexes", ()), messages, strict=False))
-    assert not found.keys() & stayed.keys()
-    covered = found | stayed
-    assert sorted(covered) == list(range(len(covered)))
-    return [*(covered[n] for n in range(len(covered))), *messages[len(stayed) :]]
 
 
 def worker_node(summaries: Summaries | None = None) -> CompactionNode:

@@ -9,10 +9,11 @@ from copy import deepcopy
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
+from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
 from langgraph_compaction import CompactionNode, merge_compaction
-from langgraph_compaction.archive import Archive, namespace_of, perform
+from langgraph_compaction.archive import Archive, archive_of, namespace_of, perform
 from langgraph_compaction.state import merge_messages
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
@@ -129,3 +130,23 @@ def fed(twins: Twins, history: Sequence[BaseMessage], down: Callable[[], bool]) 
     twins.store.down = False
     twins.visit()
     return twins
+
+
+def archived(store: BaseStore, record: Any, where: Any = CONFIG) -> dict[int, BaseMessage]:
+    """The archived messages of the branch of a record, by position."""
+    head = record.get("archived")
+    archive = archive_of(store, where, in_node=False)
+    found = perform(store, archive.steps_of_branch(head)) if head else []
+    assert len({one.position for one in found}) == len(found)
+    return {one.position: one.message() for one in found}
+
+
+def whole(store: BaseStore, state: Any, where: Any = CONFIG) -> list[BaseMessage]:
+    """The whole thread: what is archived at its places, between what is in the state."""
+    record, messages = state["compaction"], list(state["messages"])
+    found = archived(store, record, where)
+    stayed = dict(zip(record.get("stayed_indexes", ()), messages, strict=False))
+    assert not found.keys() & stayed.keys()
+    covered = found | stayed
+    assert sorted(covered) == list(range(len(covered)))
+    return [*(covered[n] for n in range(len(covered))), *messages[len(stayed) :]]

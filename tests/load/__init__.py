@@ -1,0 +1,1 @@
+"""Many threads, runs and processes at once, and processes that are killed."""
