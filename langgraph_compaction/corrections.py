@@ -70,13 +70,13 @@ def edit_digest(
             "show again) or forget() (digest and covered messages go for good)."
         )
     # Tokens are scaled, not counted: a state update has no tokenizer at hand, and the chain's
-    # budget needs no more than the size.
+    # budget needs no more than the size. No text has more of them than bytes.
     before = segments[number]
     ratio = len(text) / max(1, len(before["text"]))
     edited: DigestSegment = {
         **before,
         "text": text,
-        "tokens": max(1, round(before["tokens"] * ratio)),
+        "tokens": min(max(1, round(before["tokens"] * ratio)), 4 * len(text)),
         "model": EDITED,
     }
     segments[number] = edited
@@ -113,7 +113,8 @@ def restore(
     segments = record.get("segments", [])
     number = _segment_number(segments, segment)
     left, dropped = segments[:number], segments[number:]
-    first, pruned = left[-1]["last_index"] + 1 if left else 0, record.get("pruned_index", -1)
+    first = left[-1]["last_index"] + 1 if left else 0
+    pruned = record.get("pruned_index", record.get("last_summarized_index", -1))
     if record.get("pruned") and first <= pruned:
         raise ConfigurationError(
             f"restore: the messages from position {first} to {pruned} were pruned from the state, "

@@ -16,6 +16,9 @@ from langgraph_compaction.record import CompactionRecord
 HEADS_REMEMBERED = 32
 """Heads that a record names, those that newer ones lead to included."""
 
+MOST_DIGITS = 15
+"""Digits of the number of prunes in an entry; where there are more, no prune wrote it."""
+
 FIELDS = frozenset(
     {"archived", "archived_prunes", "archived_also", "archived_before", "forgotten_epoch"}
 )
@@ -24,7 +27,7 @@ FIELDS = frozenset(
 
 def heads_of(record: CompactionRecord) -> tuple[str, ...]:
     """Keys of the items that lead to everything archived, the one to go on from first."""
-    return tuple(_key(entry) for entry in sorted(_entries(record), reverse=True))
+    return tuple(filter(None, map(_key, sorted(_entries(record), reverse=True))))
 
 
 def continued(record: CompactionRecord, head: str) -> CompactionRecord:
@@ -68,7 +71,7 @@ def _key(entry: str) -> str:
 
 def _prunes(entry: str) -> int:
     count = entry.partition("-")[0]
-    return int(count) if count.isdecimal() else 0
+    return int(count) if count.isdecimal() and len(count) <= MOST_DIGITS else 0
 
 
 def _entries(record: CompactionRecord) -> set[str]:

@@ -6,23 +6,16 @@ the state, too. So a record is a dict, and its shape is checked where it is read
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import UnionType
-from typing import (
-    Any,
-    Literal,
-    NotRequired,
-    Union,
-    get_args,
-    get_origin,
-)
+from collections.abc import Sequence
+from typing import Literal, NotRequired
 
 from langchain_core.messages import BaseMessage
 
 # pydantic refuses typing.TypedDict before Python 3.12.
-from typing_extensions import TypedDict, get_type_hints, is_typeddict
+from typing_extensions import TypedDict
 
 from langgraph_compaction.errors import RecordError, RecordVersionError
+from langgraph_compaction.shapes import REMEDY, Shape
 
 LEAST_SEGMENT_TOKENS = 40
 """Tokens that a segment's text may have in the smallest window: below, two lines find no room."""
@@ -154,7 +147,7 @@ class CompactionRecord(TypedDict, total=False):
     """Which part of the transcript the digest covers. ``{}`` is the valid, empty record.
 
     A message is hidden from the view exactly if its position is at most
-    ``last_summarized_index`` and its id is not in ``kept_ids``.
+    ``last_summarized_index``, segments cover it, and its id is not in ``kept_ids``.
     """
 
     version: int
@@ -231,64 +224,24 @@ class CompactionRecord(TypedDict, total=False):
     """The last reduction after the provider refused a call as too long; absent: there was none."""
 
 
-class _Shape:
-    """What the values of a TypedDict's fields may be, from its annotations."""
+_RECORD = Shape(CompactionRecord, "compaction record")
+_SEGMENT = Shape(DigestSegment, "compaction record's segment")
+_PARTS = {
+    "render": Shape(Render, "compaction record's render"),
+    "failures": Shape(Failures, "compaction record's failures"),
+    "clearing": Shape(Clearing, "compaction record's clearing"),
+    "overflow": Shape(Overflow, "compaction record's overflow"),
+}
 
-    def __init__(self, kind: type) -> None:
-        hints = get_type_hints(kind)
-        self.kinds = {name: _kinds(hint) for name, hint in hints.items()}
-        self.items = {name: get_args(hint)[0] for name, hint in hints.items() if _is_list(hint)}
-        # __required_keys__ does not see NotRequired in annotations that are strings.
-        marked: dict[str, Any] = get_type_hints(kind, include_extras=True)
-        optional = {name for name, hint in marked.items() if get_origin(hint) is NotRequired}
-        self.required = set(hints) - optional if getattr(kind, "__total__", True) else set()
-
-    def check(self, value: Mapping[str, Any], where: str) -> None:
-        missing = sorted(self.required - value.keys())
-        if missing:
-            raise RecordError(
-                f"The {where} has no {missing[0]!r}. Nothing was changed: write a correct record "
-                "with a greater epoch by graph.update_state."
-            )
-        for name, kinds in self.kinds.items():
-            if name not in value:
-                continue
-            found, item = value[name], self.items.get(name)
-            if type(found) not in kinds or (
-                item in {str, int} and any(type(one) is not item for one in found)
-            ):
-                wanted = " or ".join(
-                    "None" if kind is type(None) else kind.__name__ for kind in kinds
-                )
-                of = f" of {item.__name__}" if item in {str, int} else ""
-                raise RecordError(
-                    f"Field {name!r} of the {where} is {found!r}; it has to be {wanted}{of}. "
-                    "Nothing was changed: write a correct record with a greater epoch by "
-                    "graph.update_state."
-                )
-
-
-def _is_list(hint: Any) -> bool:
-    return get_origin(hint) is list
-
-
-def _kinds(hint: Any) -> tuple[type, ...]:
-    origin = get_origin(hint)
-    if origin is Literal:
-        return tuple({type(choice) for choice in get_args(hint)})
-    if origin in {UnionType, Union}:
-        return tuple(kind for choice in get_args(hint) for kind in _kinds(choice))
-    if origin is list:
-        return (list,)
-    return (dict,) if is_typeddict(hint) else (hint,)
-
-
-_RECORD = _Shape(CompactionRecord)
-_SEGMENT = _Shape(DigestSegment)
-_RENDER = _Shape(Render)
-_FAILURES = _Shape(Failures)
-_CLEARING = _Shape(Clearing)
-_OVERFLOW = _Shape(Overflow)
+_TOGETHER = (
+    ("kept_hints", "kept_ids"),
+    ("pruned_index", "pruned"),
+    ("pruned_ids", "pruned"),
+    ("stayed_ids", "pruned"),
+    ("archived_prunes", "archived"),
+)
+"""Fields that are never written without another: where the other is missing it was lost, and with
+it a pin, the digest of what was pruned, or the way to its originals."""
 
 
 def checked_record(value: object) -> CompactionRecord:
@@ -297,41 +250,63 @@ def checked_record(value: object) -> CompactionRecord:
     Fields that are unknown are left alone; fields that are absent have defaults. O(segments).
 
     Raises:
-        RecordError: not a dict, or a known field has a wrong type; the message names the field.
+        RecordError: not a dict, a known field has a wrong value, or two contradict each other; the
+            message names them.
         RecordVersionError: ``version`` is newer than `RECORD_VERSION`.
     """
     if not isinstance(value, dict):
         raise RecordError(
-            f"The compaction channel holds {type(value).__name__!r}, not a record. Declare it as "
-            "`compaction: Annotated[CompactionRecord, merge_compaction]` and write only records "
-            "into it ({} is the empty one)."
+            f"The compaction channel holds {type(value).__name__!r}, not a compaction record. "
+            "Declare it as `compaction: Annotated[CompactionRecord, merge_compaction]` and write "
+            f"only records into it ({{}} is the empty one). {REMEDY}"
         )
     version = value.get("version", RECORD_VERSION)
     if isinstance(version, int) and version > RECORD_VERSION:
         raise RecordVersionError(version, RECORD_VERSION)
-    _RECORD.check(value, "compaction record")
-    _RENDER.check(value.get("render", {}), "compaction record's render")
-    if "failures" in value:
-        _FAILURES.check(value["failures"], "compaction record's failures")
-    if "clearing" in value:
-        _CLEARING.check(value["clearing"], "compaction record's clearing")
-    if "overflow" in value:
-        _OVERFLOW.check(value["overflow"], "compaction record's overflow")
+    _RECORD.check(value)
+    for name, shape in _PARTS.items():
+        if name in value:
+            shape.check(value[name])
     segments = value.get("segments", ())
     for number, segment in enumerate(segments):
         if not isinstance(segment, dict):
             raise RecordError(
                 f"Segment {number} of the compaction record is a {type(segment).__name__}, not a "
-                "dict. Nothing was changed: write a correct record with a greater epoch by "
-                "graph.update_state."
+                f"dict. {REMEDY}"
             )
-        _SEGMENT.check(segment, f"compaction record's segment {number}")
-    if value.get("last_summarized_index", -1) < 0 and segments:
-        raise RecordError(
-            "The compaction record has segments but no last_summarized_index. Set it to the "
-            "position of the last message that the segments cover, or remove the segments."
-        )
+        _SEGMENT.check(segment, number)
+    if segments:
+        _check_chain(segments, value.get("last_summarized_index", -1))
+    for name, other in _TOGETHER:
+        if value.get(name) and not value.get(other):
+            raise RecordError(
+                f"The compaction record has {name!r} but no {other!r}, without which it would be "
+                f"misread. Take both out, or neither. {REMEDY}"
+            )
     return value  # type: ignore[return-value]  # checked field by field above
+
+
+def _check_chain(segments: Sequence[DigestSegment], last: int) -> None:
+    """Check that segments cover what they claim, one after the other and up to the position.
+
+    One may cover the last message of the one before it: it took in nothing but kept ones.
+    """
+    end: int | None = None
+    for number, segment in enumerate(segments):
+        first, stop = segment["first_index"], segment["last_index"]
+        if not 0 <= first <= stop or (end is not None and first not in {end, end + 1}):
+            after = "" if end is None else f", after one that ends at {end}"
+            raise RecordError(
+                f"Segment {number} of the compaction record covers the messages from {first} to "
+                f"{stop}{after}. Segments follow one another in the order of the thread, without "
+                f"a gap. {REMEDY}"
+            )
+        end = stop
+    if end != last:
+        raise RecordError(
+            f"The segments of the compaction record cover the messages up to {end}, but its "
+            f"last_summarized_index is {last} (-1: absent). They have to be the same. {REMEDY}"
+        )
 
 
 def tokens_of(segments: Sequence[DigestSegment]) -> int:

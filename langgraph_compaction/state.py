@@ -86,7 +86,7 @@ def _canonical(record: CompactionRecord) -> str:
     own = {name: value for name, value in record.items() if name not in FIELDS}
     try:
         return json.dumps(own, sort_keys=True, ensure_ascii=True)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise RecordError(
             f"The compaction record holds a value that is not JSON ({error}). Write only str, int, "
             "float, bool, None, lists and dicts into it."

@@ -71,7 +71,7 @@ def _archive(visit: Visit, record: CompactionRecord, anchor: Anchor) -> ArchiveO
     hidden = [visit.messages[index] for index in anchor.hidden]
     originals = redacted_originals(hidden, visit.redact)
     for index, message in zip(anchor.hidden, originals, strict=True):
-        position = max(0, anchor.position_of(index))
+        position = anchor.position_of(index)
         chosen.append((position, message))
         if position <= before and message_key(message, index) not in stayed:
             doubtful.add(str(message.id))

@@ -47,9 +47,10 @@ class Anchor:
         """Position in the thread of the message at ``index``.
 
         Exact from ``boundary`` on and for what a prune left. Else it is as many before the
-        boundary as there are messages between, which is right unless some were deleted.
+        boundary as there are messages between, which is right unless some were deleted. Where
+        more were put in before the boundary than the thread had, the first of them are at 0.
         """
-        return self.stayed.get(index, self.position + index - self.boundary)
+        return self.stayed.get(index, max(0, self.position + index - self.boundary))
 
     def index_of(self, position: int) -> int:
         """Index of the message at ``position``; negative where it is not in the messages."""
@@ -65,6 +66,9 @@ def locate(messages: Sequence[BaseMessage], record: CompactionRecord) -> Anchor:
     last = record.get("last_summarized_index", -1)
     if last < 0:
         return _anchor(messages, record, 0, (), 0, digest=False)
+    segments = record.get("segments")
+    if not segments:  # of a hand: nothing stands for the messages that it says are covered
+        return Anchor(0, (), last + 1, digest=False)
     pruned = record.get("pruned", False)
     boundary = _at_hint(messages, record)
     if boundary is None:
@@ -80,6 +84,9 @@ def locate(messages: Sequence[BaseMessage], record: CompactionRecord) -> Anchor:
         kept = _with_unproven(messages, record, boundary, kept)
     elif boundary != _hint(record):
         kept = _with_unknown(messages, record, boundary, kept)
+    before = boundary - (last + 1 - segments[0]["first_index"])
+    if before > 0:  # a chain that began anew, or a hand: what stands before it is not covered
+        kept = (*range(before), *(index for index in kept if index >= before))
     return _anchor(messages, record, boundary, kept, last + 1, digest=True)
 
 
@@ -294,7 +301,7 @@ def _kept(
             if 0 <= hint < boundary and message_key(messages[hint], hint) == key:
                 found.append(hint)
         if len(found) == len(ids):
-            return tuple(sorted(found))
+            return tuple(sorted(set(found)))
     wanted = set(ids)
     return tuple(
         index for index in range(boundary) if message_key(messages[index], index) in wanted

@@ -18,6 +18,7 @@ SOURCE = Path(__file__).parents[2] / PACKAGE
 # From the lowest to the highest. Parts of one layer do not know each other...
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
+    ("shapes",),
     ("record",),
     ("heads",),
     ("state",),

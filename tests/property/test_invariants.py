@@ -86,8 +86,6 @@ def records() -> st.SearchStrategy[Any]:
     segment = st.fixed_dictionaries(
         {
             "text": st.text(max_size=5),
-            "first_index": st.just(0),
-            "last_index": st.integers(0, 3),
             "last_id": st.one_of(st.none(), st.text(max_size=3)),
             "level": st.integers(0, 2),
             "tokens": st.integers(0, 9),
@@ -109,12 +107,20 @@ def records() -> st.SearchStrategy[Any]:
         "archived_before": heads(),
         "forgotten_epoch": st.integers(0, 1),
     }
-    return st.one_of(
-        st.just({}),
-        st.fixed_dictionaries({}, optional=fields).filter(
-            lambda record: "last_summarized_index" in record or not record.get("segments")
-        ),
-    )
+    return st.fixed_dictionaries({}, optional=fields).map(consistent)
+
+
+def consistent(record: Any) -> Any:
+    """The record with segments that cover what it says is covered, one after the other."""
+    last = record.get("last_summarized_index", -1)
+    ends = [*range(len(record.get("segments", ())) - 1), last]
+    if "archived" not in record:
+        record.pop("archived_prunes", None)
+    if last < len(ends) - 1:
+        record.pop("segments", None)
+    for first, (end, segment) in enumerate(zip(ends, record.get("segments", ()), strict=False)):
+        segment |= {"first_index": first, "last_index": end}
+    return record
 
 
 @pytest.fixture(params=[3, HEADS_REMEMBERED], scope="module")

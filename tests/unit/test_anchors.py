@@ -145,6 +145,29 @@ def test_kept_messages_stay_visible_wherever_they_moved_and_may_be_gone() -> Non
     assert shown(chat("efg"), record) == "#fg"
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_a_record_without_segments_hides_nothing_whatever_it_says(*, named: bool) -> None:
+    messages = chat("abcdef") if named else unnamed("abcdef")
+    record = folded(messages, 3, kept=[0])
+    del record["segments"]
+    assert shown(messages, record) == "abcdef"
+    # Its position counts: a fold that began before it would be dropped by the reducer.
+    again = folded(messages, 4, record=record)
+    assert [(s["first_index"], s["last_index"]) for s in again["segments"]] == [(3, 6)]
+    assert shown(messages, again) == "#ef"
+
+
+def test_what_stands_before_the_first_segment_is_shown() -> None:
+    record = folded(chat("abcdef"), 5, kept=[0])
+    record["segments"][0]["first_index"] = 2
+    assert shown(chat("abcdef"), record) == "#abf"
+
+
+def test_a_message_that_is_kept_twice_is_shown_once() -> None:
+    record = folded(chat("abcdef"), 5, kept=[1])
+    assert shown(chat("abcdef"), {**record, "kept_ids": ["b", "b"], "kept_hints": [1, 1]}) == "#bf"
+
+
 def test_an_edited_message_keeps_its_place() -> None:
     now = chat("abcdef")
     now[2], now[3] = said("c", "<C>"), said("d", "<D>")

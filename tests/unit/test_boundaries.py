@@ -28,6 +28,7 @@ from langgraph_compaction.view.clipping import text_size
 from langgraph_compaction.view.marks import pin
 from langgraph_compaction.view.pairing import first_open, groups
 from tests.support.histories import random_history
+from tests.support.segments import sealed
 
 SMALL: dict[str, Any] = {
     "trigger": ("tokens", 100_000),
@@ -242,7 +243,7 @@ def test_the_newest_request_is_not_quoted_where_it_is_the_task() -> None:
 def after_fold(messages: list[BaseMessage], until: int, *kept: int) -> CompactionRecord:
     return advanced(
         {}, messages, lay_out(messages, {}).anchor, stop=until, kept=kept,
-        segments=[], render={"task": "m0"}, steps=0,
+        segments=[sealed("Text.", 0, until - 1)], render={"task": "m0"}, steps=0,
     )  # fmt: skip
 
 

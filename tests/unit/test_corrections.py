@@ -138,6 +138,13 @@ def test_an_edit_sticks_against_a_fold_made_before_and_is_kept_by_one_made_after
     assert shown(applied(edited, {"compaction": later})) == ["0", "#corrected", "#1", "10", "11"]
 
 
+def test_an_edit_believes_no_count_that_cannot_be() -> None:
+    values = state(12, 4)
+    values["compaction"]["segments"][0]["tokens"] = 2**50
+    (edited,) = edit_digest(values, "x" * 1_000)["compaction"]["segments"]
+    assert edited["tokens"] == 4_000
+
+
 @pytest.mark.parametrize(
     ("text", "segment", "named"),
     [
@@ -231,6 +238,9 @@ def test_a_restored_chat_without_ids_still_knows_itself() -> None:
 
 def test_pruned_messages_cannot_be_restored() -> None:
     values = state(12, 4)
+    values["compaction"]["pruned"] = True  # of a hand, that does not say which
+    with pytest.raises(ConfigurationError, match="position 0 to 3 were pruned"):
+        restore(values)
     values["compaction"] |= {"pruned": True, "pruned_index": 3}
     with pytest.raises(ConfigurationError, match="position 0 to 3 were pruned"):
         restore(values)

@@ -52,6 +52,7 @@ def test_what_was_forgotten_is_not_brought_back() -> None:
 
 
 def test_an_entry_that_a_hand_wrote_wrongly_breaks_no_merge() -> None:
-    odd = {"archived_also": ["x", "", "y-k"], "last_summarized_index": 1}
+    odd = {"archived_also": ["x", "", "9" * 5_000 + "-", "y-k"], "last_summarized_index": 1}
+    assert heads_of(odd) == ("k",)
     assert "new" in heads_of(merge_compaction(odd, pruned({}, "new", 3)))
     assert "again" in heads_of(pruned(odd, "again", 3))

@@ -12,6 +12,7 @@ from langgraph_compaction import create_recall_tool
 from langgraph_compaction.plan.counting import token_counter
 from langgraph_compaction.recall.searching import OF_ONE, RESULTS, Passage, grouped
 from tests.support.runtimes import runtime
+from tests.support.segments import sealed
 
 FILLER = "The pump ran at the usual speed, and nobody wrote anything else down.\n"
 
@@ -110,7 +111,7 @@ def test_what_a_short_passage_does_not_need_is_left_to_a_long_one() -> None:
     record = {
         "version": 1,
         "revision": 1,
-        "segments": [],
+        "segments": [sealed("Text.", 0, 4)],
         "last_summarized_index": 4,
         "last_summarized_id": "m4",
         "boundary_hint": 5,

@@ -64,22 +64,28 @@ def test_a_record_is_returned_as_it_is(record: Any) -> None:
 
 
 WRONG_FIELDS: dict[str, list[Any]] = {
-    "version": ["1", None],
-    "epoch": ["1", True],
-    "revision": [1.5],
-    "last_summarized_index": [None],
+    "version": ["1", None, -1],
+    "epoch": ["1", True, -1],
+    "revision": [1.5, float("nan"), 2**53],
+    "last_summarized_index": [None, -2, 10**30, 10**5_000],
     "last_summarized_id": [7],
     "next_id": [["a"]],
     "kept_ids": ["h", [["h"]], [1]],
-    "kept_hints": [{}, ["0"]],
+    "kept_hints": [{}, ["0"], [-1], [True]],
     "pruned": [1],
     "segments": [{"text": "x"}, ["x"], [{**SEGMENT, "text": None}], [{"first_index": 0}]],
     "tokens": [[{**SEGMENT, "tokens": "9"}]],
     "render": [None],
     "header": [{"header": 5}],
+    "role": [{"role": "robot"}],
     "clip_result_bytes": [{"clip_result_bytes": "many"}],
 }
-IN_FIELD = {"tokens": "segments", "header": "render", "clip_result_bytes": "render"}
+IN_FIELD = {
+    "tokens": "segments",
+    "header": "render",
+    "role": "render",
+    "clip_result_bytes": "render",
+}
 
 
 @pytest.mark.parametrize("name", WRONG_FIELDS)
@@ -103,6 +109,53 @@ def test_what_is_no_record_is_refused_with_the_remedy(value: Any, named: str) ->
     with pytest.raises(RecordError) as caught:
         checked_record(value)
     assert named in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "named"),
+    [
+        ([(-1, 5)], "from -1 to 5"),
+        ([(3, 2), (3, 5)], "from 3 to 2"),
+        ([(0, 2), (4, 5)], "from 4 to 5, after one that ends at 2"),  # a gap
+        ([(0, 3), (2, 5)], "from 2 to 5, after one that ends at 3"),
+        ([(3, 5), (0, 2)], "from 0 to 2, after one that ends at 5"),
+        ([(0, 5), (0, 5)], "from 0 to 5, after one that ends at 5"),
+        ([(0, 4)], "up to 4, but its last_summarized_index is 5"),
+        ([(0, 6)], "up to 6, but its last_summarized_index is 5"),
+    ],
+)
+def test_segments_that_do_not_cover_what_the_record_says_are_refused(
+    ranges: list[tuple[int, int]], named: str
+) -> None:
+    chain = [{**SEGMENT, "first_index": first, "last_index": last} for first, last in ranges]
+    with pytest.raises(RecordError, match=named):
+        checked_record({**RECORD, "last_summarized_index": 5, "segments": chain})
+
+
+@pytest.mark.parametrize(
+    "ranges", [[(0, 5)], [(0, 2), (3, 5)], [(7, 7), (8, 9)], [(0, 4), (4, 4), (5, 5)]]
+)
+def test_segments_may_begin_anywhere_and_take_in_kept_messages_alone(
+    ranges: list[tuple[int, int]],
+) -> None:
+    chain = [{**SEGMENT, "first_index": first, "last_index": last} for first, last in ranges]
+    last = ranges[-1][1]
+    assert checked_record({**RECORD, "last_summarized_index": last, "segments": chain})
+
+
+@pytest.mark.parametrize(
+    ("lost", "left"),
+    [
+        ("kept_ids", {"kept_hints": [0]}),
+        ("pruned", {"pruned_index": 3}),
+        ("pruned", {"pruned_ids": ["h"]}),
+        ("pruned", {"stayed_ids": ["h"]}),
+        ("archived", {"archived_prunes": 2}),
+    ],
+)
+def test_a_field_that_was_lost_is_missed_where_another_tells_of_it(lost: str, left: Any) -> None:
+    with pytest.raises(RecordError, match=f"but no '{lost}'"):
+        checked_record(left)
 
 
 def test_a_record_of_a_newer_version_is_refused_before_its_fields_are_read() -> None:

@@ -29,6 +29,7 @@ from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.resolving import resolved
 from langgraph_compaction.settings import CompactionSettings
 from langgraph_compaction.view.clipping import text_size
+from tests.support.segments import sealed
 
 T4K = Condition("tokens", 4_000)
 M10 = Condition("messages", 10)
@@ -249,6 +250,7 @@ def test_a_fold_that_is_not_worth_it_is_skipped_with_the_reason() -> None:
 
 def test_steps_count_from_the_last_fold() -> None:
     record: CompactionRecord = {
+        "segments": [sealed("Text.", 0, 3)],
         "last_summarized_index": 3,
         "last_summarized_id": "m3",
         "next_id": "m4",
