@@ -3,6 +3,7 @@
 SmolLM2-135M behind llama.cpp's server, through ChatOpenAI. Run with `make test-llm`.
 """
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,8 +18,14 @@ from langchain_core.messages import (
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from langgraph_compaction import CompactionNode, ExtractiveSummarizer, ModelTier
+from langgraph_compaction import (
+    BudgetError,
+    CompactionNode,
+    ExtractiveSummarizer,
+    ModelTier,
+)
 from langgraph_compaction.run.overflow import is_overflow
+from tests.integration.overflowing import PINNED, THREAD, Agent
 from tests.support.llama import LlamaServer
 
 pytestmark = pytest.mark.llm
@@ -171,3 +178,50 @@ def test_a_useless_summariser_changes_nothing(server: LlamaServer, window: int |
     assert kinds[-1] == "compaction.failed"
     assert "compaction.rejected" in kinds
     assert ("compaction.tier_failed" in kinds) is (window is None)
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+def test_an_agent_outlives_real_overflows(server: LlamaServer, way: str) -> None:
+    # Nobody told the node of the window: the server's refusals are all that it knows of it.
+    agent = Agent(model(server))
+    recovered, pinned = 0, HumanMessage(PINNED, id="pin")
+    with asyncio.Runner() as loop:  # one for all calls: the client keeps its connections
+        for turn, (kind, text) in enumerate([*KINDS.items()] * 2):
+            said = HumanMessage(f"{turn}, {kind}: " + filled(server, text, 90), id=f"h{turn}")
+            given = {"messages": [said] if turn else [pinned, said]}
+            if way == "invoke":
+                state = agent.graph.invoke(given, THREAD)
+            else:
+                state = loop.run(agent.graph.ainvoke(given, THREAD))
+            assert reported(state["messages"][-1]) <= server.n_ctx
+            recovered += agent.kinds.count("completed")
+            agent.events.clear()
+            shown = agent.compact.view(state)
+            assert {"pin", said.id} <= {message.id for message in shown}
+    assert len(state["messages"]) == 41
+    assert 2 <= recovered <= 5
+    assert agent.summariser.calls == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_first_call_that_is_far_too_long_is_recovered_from(
+    server: LlamaServer, kind: str
+) -> None:
+    # Up to 4.6 of the server's tokens are one of ours; it says how many it found.
+    agent = Agent(model(server))
+    turns: list[BaseMessage] = []
+    for turn in range(20):
+        said = HumanMessage(f"{turn}: " + filled(server, KINDS[kind], 150), id=f"h{turn}")
+        turns += [said, AIMessage("Noted.", id=f"a{turn}")]
+    state = agent.run({"messages": [*turns, HumanMessage("Well?", id="q")]})
+    assert reported(state["messages"][-1]) <= server.n_ctx
+    assert agent.kinds == ["started", "completed"]
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+def test_what_no_reduction_makes_fit_ends_with_sizes(server: LlamaServer, way: str) -> None:
+    agent = Agent(model(server))
+    prompt = SystemMessage(filled(server, KINDS["prose"], 2_000))
+    with pytest.raises(BudgetError, match="system messages") as caught:
+        agent.run({"messages": [prompt, HumanMessage("Is the pump well?")]}, way)
+    assert is_overflow(caught.value.__cause__)

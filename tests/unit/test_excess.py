@@ -1,14 +1,17 @@
 """What a provider says of a call that was too long: that it was, and by how much."""
 
 from collections.abc import Callable
+from functools import reduce
+from itertools import permutations
 from typing import Any
 
 import pytest
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 
-from langgraph_compaction import BudgetError, CompactionNode
+from langgraph_compaction import BudgetError, CompactionNode, RecordError, merge_compaction
 from langgraph_compaction.plan.excess import Excess, room_after
 from langgraph_compaction.plan.policy import Policy
+from langgraph_compaction.record import checked_record
 from langgraph_compaction.run.overflow import excess_in
 from langgraph_compaction.run.passing import copied
 from tests.support.openai_server import (
@@ -259,3 +262,31 @@ class NumberedError(Exception):
 def test_an_error_that_no_copy_is_like_is_passed_on_itself() -> None:
     error = NumberedError()
     assert copied(error) is error
+
+
+@pytest.mark.parametrize(
+    "overflow",
+    [
+        None,
+        [],
+        "agent",
+        {},
+        {"node": "agent"},
+        {"node": 1, "tokens": 2},
+        {"node": "a", "tokens": "2"},
+    ],
+    ids=str,
+)
+def test_a_record_whose_reduction_cannot_be_read_is_refused(overflow: Any) -> None:
+    with pytest.raises(RecordError, match="overflow"):
+        checked_record({"overflow": overflow})
+
+
+def test_a_reduction_is_merged_as_part_of_its_record() -> None:
+    one: Any = {"revision": 1, "overflow": {"node": "one", "tokens": 10, "last_id": "m"}}
+    two: Any = {"revision": 1, "overflow": {"node": "two", "tokens": 10, "last_id": "m"}}
+    later: Any = {"revision": 2, "overflow": {"node": "one", "tokens": 5}}
+    for order in permutations([one, two, later]):
+        assert reduce(merge_compaction, order) is later
+    assert merge_compaction(one, two) == merge_compaction(two, one) == two
+    assert merge_compaction(one, {"epoch": 1}) == {"epoch": 1}
