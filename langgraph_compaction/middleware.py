@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, NotRequired, cast
 
+from langchain_core.messages import ToolMessage
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 from typing_extensions import TypedDict, override
 
 from langgraph_compaction.errors import ConfigurationError
+from langgraph_compaction.handoffs import with_record
 from langgraph_compaction.node import CompactionNode
 from langgraph_compaction.plan.recalling import tool_mismatch
 from langgraph_compaction.record import CompactionRecord
@@ -35,6 +37,7 @@ try:
         ExtendedModelResponse,
         ModelRequest,
         ModelResponse,
+        ToolCallRequest,
     )
     from langchain.agents.middleware.types import ContextT, ResponseT
 except ImportError as error:
@@ -67,6 +70,9 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
     the model is called with the view. The system prompt stays the agent's. Where several
     middlewares change the messages of a request, the view is made of what those before this one in
     the list leave; those after it see the view.
+
+    Where a tool hands the messages over to another agent by ``Command(graph=Command.PARENT)``, the
+    record goes along: the graph around needs the channel, too.
 
     What the agent sends beside the messages (its system prompt, tool schemas) is known from the
     provider's report of the newest call; for the time before it pass ``tools`` and
@@ -165,6 +171,36 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
                 state = updated(state, update)
             else:
                 return _with_update(request, response, update)
+
+    @override
+    def wrap_tool_call(
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]],
+    ) -> ToolMessage | Command[Any]:
+        """Call a tool. Where it hands over to another agent, the record goes along."""
+        return self._handed_over(request, handler(request))
+
+    @override
+    async def awrap_tool_call(
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
+    ) -> ToolMessage | Command[Any]:
+        """Call a tool asynchronously; see `wrap_tool_call`."""
+        return self._handed_over(request, await handler(request))
+
+    def _handed_over(
+        self, request: ToolCallRequest, result: ToolMessage | Command[Any]
+    ) -> ToolMessage | Command[Any]:
+        """What a tool returned; see `with_record`."""
+        found = with_record(
+            result,
+            request.state,
+            messages_key=MESSAGES_KEY,
+            compaction_key=self.node.compaction_key,
+        )
+        return cast("ToolMessage | Command[Any]", found)
 
     def _viewed(
         self, request: ModelRequest[ContextT], state: Mapping[str, Any]

@@ -39,6 +39,7 @@ from langgraph_compaction.run.context import (
     run_settings,
 )
 from langgraph_compaction.run.drivers import Performer, adrive, drive
+from langgraph_compaction.run.made import MadeFolds
 from langgraph_compaction.run.models import agent_model_of, model_limits, model_name
 from langgraph_compaction.run.reporting import Hook, checked_hook, logger, reporter
 from langgraph_compaction.run.tiers import Tier
@@ -59,7 +60,8 @@ class CompactionNode(Runnable[Any, Update]):
     """A graph node that folds older messages into a digest when the context fills up.
 
     Place it before the agent (``tools → compact → agent``) or between agent and tools; calls that
-    still wait for results are never folded. It keeps nothing of any thread between visits.
+    still wait for results are never folded. All that counts of a thread is in its state: any other
+    node of the same settings goes on from there.
 
     Example:
         >>> from langgraph.graph import START, StateGraph
@@ -138,6 +140,7 @@ class CompactionNode(Runnable[Any, Update]):
         self._redact = checked_redact(redact)
         self._archive = checked_archive(archive)
         self._folds = Background()
+        self._made = MadeFolds()
         self._tiers: list[Tier] = tiers_of(
             model,
             agent_model=named,
@@ -167,13 +170,13 @@ class CompactionNode(Runnable[Any, Update]):
                 ConfigurationError where ``redact`` fails.
         """
         visit, performer = self._prepared(input, config)
-        return self._update(drive(_steps(visit, performer), performer))
+        return self._noted(drive(_steps(visit, performer), performer), config)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
         """Visit a thread asynchronously; see `invoke`."""
         await self._ready()
         visit, performer = self._prepared(input, config)
-        return self._update(await adrive(_steps(visit, performer), performer))
+        return self._noted(await adrive(_steps(visit, performer), performer), config)
 
     def view(self, state: Any, system: str | SystemMessage | None = None) -> list[BaseMessage]:
         """The messages to call the agent's model with.
@@ -294,6 +297,9 @@ class CompactionNode(Runnable[Any, Update]):
     ) -> tuple[Visit, Performer]:
         """What a visit looks at, and what performs its effects; ``prune=False`` forbids a prune."""
         visit, archive = self._visit(state, config), None
+        lost = self._made.lost(place_of(config), visit.record, visit.messages)
+        if lost is not None:
+            visit = replace(visit, problems=[*visit.problems, lost])
         if not prune:
             visit = replace(visit, policy=replace(visit.policy, prune=False))
         if visit.policy.prune:
@@ -316,6 +322,12 @@ class CompactionNode(Runnable[Any, Update]):
             beside=self._beside_run(visit, config),
         )
         return visit, performer
+
+    def _noted(self, change: Change | None, config: RunnableConfig | None) -> Update:
+        """The update of a visit; a later one notices where it did not reach the state."""
+        if change is not None:
+            self._made.note(place_of(config), change.record)
+        return self._update(change)
 
     def _update(self, change: Change | None) -> Update:
         if change is None:

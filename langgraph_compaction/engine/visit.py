@@ -29,7 +29,7 @@ class Visit:
         policy: the numbers to decide by.
         counter: counts tokens.
         tiers: the cascade, in the order in which it is tried.
-        problems: settings of thread and run that cannot be used, one line each.
+        problems: what is wrong with the state, or with settings of thread and run, one line each.
         request: the request for compaction in the thread's settings, carried out or not.
         redact: takes secrets out of what is sent to a summariser and of what is stored.
         until: where a span has to end that an earlier visit chose, None: this one chooses.

@@ -38,7 +38,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("run",),
     ("looking",),
     ("node", "recall", "ondemand"),
-    ("recovery",),
+    ("recovery", "handoffs"),
     ("middleware", "overflow"),
     ("replay", "report", "cli"),
     ("__init__",),

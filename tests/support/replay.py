@@ -4,7 +4,7 @@ The oracle knows from the outside what a fold may do: it compares transcript, re
 each other and never asks the package what it meant.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -134,14 +134,9 @@ class Thread:
         if measured.window is not None:
             self._expect(measured.tokens <= measured.window, "the view exceeds the window")
         hidden = self.hidden()
-        shown = [
-            message
-            for index, message in enumerate(self.messages)
-            if index not in hidden and not isinstance(message, SystemMessage)
-        ]
         ids = {message.id for message in view}
-        for message in shown:
-            self._expect(message.id is None or message.id in ids, f"{message.id} is not shown")
+        for index in absent(self.messages, view, hidden):
+            self._expect(condition=False, fault=f"{self.messages[index].id} is not shown")
         for index in hidden:
             gone = self.messages[index].id
             self._expect(gone is None or gone not in ids, f"hidden message {gone} is shown")
@@ -190,6 +185,24 @@ class Thread:
     def _expect(self, condition: bool, fault: str) -> None:
         if not condition:
             self.faults.append(f"after {len(self.messages)} messages: {fault}")
+
+
+def absent(
+    messages: Sequence[BaseMessage], view: Sequence[BaseMessage], covered: Container[int]
+) -> list[int]:
+    """Indexes of messages that have to be in a view and are not: those that nothing covers.
+
+    System messages may be merged into one, so they are looked for by their text elsewhere.
+    """
+    ids = {message.id for message in view}
+    return [
+        index
+        for index, message in enumerate(messages)
+        if index not in covered
+        and message.id is not None
+        and message.id not in ids
+        and not isinstance(message, SystemMessage)
+    ]
 
 
 def replay(

@@ -1,0 +1,86 @@
+"""The folds that a node made lately, to notice where one of them did not reach the state.
+
+A state that loses the record shows no error: the next visit folds the same messages anew, and they
+are paid for at every run. Nothing is decided by what is kept here, it only tells. It is small, of
+this process alone, and read for the very thread and graph that wrote it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from threading import Lock
+from typing import NamedTuple
+
+from langchain_core.messages import BaseMessage
+
+from langgraph_compaction.record import CompactionRecord
+
+MOST_PLACES = 1_000
+"""Threads, and graphs in them, whose newest fold is remembered; the oldest give way."""
+
+LOST = (
+    "The messages of this thread up to position {last} were folded, and the record of that is not "
+    "in the state: they are shown again, and will be folded, and paid for, again. In a subgraph, "
+    "the graph around it has to have the record's channel, too, and a tool that hands over with "
+    "Command.PARENT has to bring the record with the messages. In any graph, merge_compaction has "
+    "to be the channel's reducer. If the thread was rewound to before the fold, nothing is wrong."
+)
+
+Place = tuple[str, ...]
+
+
+class _Made(NamedTuple):
+    """A fold: the epoch and the end of its record, and the newest message that there was."""
+
+    epoch: int
+    last: int
+    newest: str
+
+
+class MadeFolds:
+    """The newest fold of each place. Safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._made: OrderedDict[Place, _Made] = OrderedDict()
+        self._lock = Lock()
+
+    def note(self, place: Place | None, record: CompactionRecord) -> None:
+        """Remember the fold that a visit returns.
+
+        Args:
+            place: thread and graph, see `place_of`; None: it is not remembered.
+            record: the record as it is to be written.
+        """
+        newest, last = record.get("id_at_fold"), record.get("last_summarized_index", -1)
+        if place is None or newest is None or last < 0:
+            return
+        with self._lock:
+            self._made[place] = _Made(record.get("epoch", 0), last, newest)
+            self._made.move_to_end(place)
+            while len(self._made) > MOST_PLACES:
+                self._made.popitem(last=False)
+
+    def lost(
+        self, place: Place | None, record: CompactionRecord, messages: Sequence[BaseMessage]
+    ) -> str | None:
+        """What to say of a fold that is not in the state, once for each; None: there is none.
+
+        Only where the thread has gone on since: a visit that is made again, or a rewind, finds the
+        list as it was or shorter.
+
+        Args:
+            place: as for `note`.
+            record: the record in the state.
+            messages: the messages channel.
+        """
+        with self._lock:
+            made = None if place is None else self._made.get(place)
+            if place is None or made is None or record.get("epoch", 0) != made.epoch:
+                return None
+            if record.get("last_summarized_index", -1) >= made.last:
+                return None
+            if all(message.id != made.newest for message in messages[:-1]):
+                return None
+            del self._made[place]
+        return LOST.format(last=made.last)

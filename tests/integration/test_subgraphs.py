@@ -1,0 +1,264 @@
+"""Agents with a compaction of their own as subgraphs: whose record it is, and what it covers.
+
+Whatever the graphs share, nothing is hidden that no digest covers, every call of a model is one
+that a provider accepts, and a message is folded once, wherever LangGraph keeps the record.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import pytest
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph.message import add_messages
+from langgraph.store.memory import InMemoryStore
+from typing_extensions import TypedDict
+
+from langgraph_compaction import (
+    CompactionNode,
+    CompactionRecord,
+    CompactionState,
+    merge_compaction,
+)
+from tests.integration.doubles import (
+    STEPS,
+    WINDOW,
+    ScriptedModel,
+    assert_valid,
+    loop,
+    request,
+    shows_digest,
+    steps_done,
+    worker,
+)
+from tests.integration.ledger import Ledger
+
+THREAD: Any = {"configurable": {"thread_id": "t"}, **STEPS}
+
+
+class Agent:
+    """An agent with its compaction, as a graph, and all that it saw and said."""
+
+    def __init__(self, ledger: Ledger | None = None, **options: Any) -> None:
+        compiled = {key: options.pop(key) for key in ("state", "checkpointer") if key in options}
+        self.ledger = ledger or Ledger()
+        self.model: ScriptedModel = options.pop("model", None) or worker()
+        self.events: list[dict[str, Any]] = []
+        settings = {"context_window": WINDOW, "token_counter": "estimate"}
+        self.compact = CompactionNode(self.ledger, hook=self.events.append, **(settings | options))
+        self.graph = loop(self.compact, self.model, **compiled)
+
+    @property
+    def told(self) -> list[str]:
+        """Reasons of the failures that it reported."""
+        return [one["reason"] for one in self.events if one["type"] == "compaction.failed"]
+
+    def check(self, values: Any) -> None:
+        """Nothing of a state is lost, and a provider would have accepted every call."""
+        view = self.compact.view(values)
+        assert self.ledger.faults(values[self.compact.messages_key], view) == []
+        assert_valid(self.model.calls)
+
+
+def around(*nodes: Any, state: type[Any] = CompactionState) -> Any:
+    """A graph with a thread whose nodes run one after the other."""
+    builder: Any = StateGraph(state)
+    before = START
+    for number, node in enumerate(nodes):
+        builder.add_node(f"n{number}", node)
+        builder.add_edge(before, f"n{number}")
+        before = f"n{number}"
+    return builder.compile(checkpointer=InMemorySaver(), store=InMemoryStore())
+
+
+def run(graph: Any, *spans: tuple[int, int]) -> tuple[Any, list[BaseMessage]]:
+    """Runs of a thread, one for each span of steps.
+
+    Returns:
+        The values of the state in the end, and every message that there ever was.
+    """
+    seen: dict[str, BaseMessage] = {}
+    for first, last in spans:
+        asked = {"messages": [request(first, last)]}
+        for _, values in graph.stream(asked, THREAD, stream_mode="values", subgraphs=True):
+            seen |= {message.id: message for message in values["messages"]}
+    return graph.get_state(THREAD).values, list(seen.values())
+
+
+TENS = tuple((first, first + 9) for first in range(1, 40, 10))
+
+
+# ---- whose record it is
+
+
+@pytest.mark.parametrize("history", ["full", "prune"])
+def test_a_record_in_the_graph_around_serves_all_runs(history: str) -> None:
+    agent = Agent(history=history)
+    values, seen = run(around(agent.graph), *TENS)
+    assert steps_done(seen) == list(range(1, 41))
+    assert agent.ledger.read_twice(seen) == []
+    assert shows_digest(agent.compact.view(values))
+    assert agent.told == []
+    agent.check(values)
+
+
+@pytest.mark.parametrize("state", [CompactionState, MessagesState])
+def test_a_record_in_a_checkpoint_of_its_own_serves_all_runs(state: type[Any]) -> None:
+    agent = Agent(checkpointer=True)
+    graph = around(agent.graph, state=state)
+    values, seen = run(graph, *TENS)
+    assert steps_done(values["messages"]) == list(range(1, 41))
+    assert agent.ledger.read_twice(seen) == []
+    assert agent.told == []
+    agent.check({"compaction": {}, **values})
+    assert shows_digest(agent.model.calls[-1])
+
+
+def test_without_a_channel_around_it_the_loss_is_told_at_each_run() -> None:
+    agent = Agent()
+    values, seen = run(around(agent.graph, state=MessagesState), *TENS)
+    assert steps_done(values["messages"]) == list(range(1, 41))
+    agent.check({"compaction": {}, **values})
+    assert agent.ledger.read_twice(seen)
+    # From the second fold of the same messages on, once a run.
+    assert len(agent.told) == 2
+    assert all("the graph around it has to have the record's channel" in one for one in agent.told)
+
+
+def test_a_graph_inside_goes_on_with_what_the_graph_around_folded() -> None:
+    # Around the agent all but the newest is folded before each of its runs; inside it, as it works.
+    outer = Agent(trigger=("messages", 12), keep=("messages", 2))
+    inner = Agent(outer.ledger)
+    values, seen = run(around(outer.compact, inner.graph), *TENS)
+    assert steps_done(values["messages"]) == list(range(1, 41))
+    assert inner.ledger.read_twice(seen) == []
+    for agent in (outer, inner):
+        assert "compaction.completed" in [event["type"] for event in agent.events]
+    opening = [call for call in inner.model.calls if isinstance(call[-1], HumanMessage)]
+    assert [shows_digest(call) for call in opening] == [False, *[True] * 3]
+    inner.check(values)
+
+
+def test_three_graphs_deep() -> None:
+    agent = Agent()
+    builder: Any = StateGraph(CompactionState)
+    builder.add_node("middle", agent.graph)
+    builder.add_edge(START, "middle")
+    values, seen = run(around(builder.compile()), *TENS)
+    assert steps_done(values["messages"]) == list(range(1, 41))
+    assert agent.ledger.read_twice(seen) == []
+    agent.check(values)
+
+
+def test_a_gap_between_three_graphs_is_told() -> None:
+    agent = Agent()
+    builder: Any = StateGraph(MessagesState)
+    builder.add_node("middle", agent.graph)
+    builder.add_edge(START, "middle")
+    values, _ = run(around(builder.compile()), *TENS)
+    agent.check(values)
+    assert agent.told
+
+
+def test_several_calls_in_one_run_go_on_with_one_record() -> None:
+    agent = Agent()
+
+    def asking(first: int) -> Any:
+        return lambda _: {"messages": [request(first, first + 9)]}
+
+    nodes = [node for first in (11, 21, 31) for node in (asking(first), agent.graph)]
+    values, seen = run(around(agent.graph, *nodes), (1, 10))
+    assert steps_done(values["messages"]) == list(range(1, 41))
+    assert agent.ledger.read_twice(seen) == []
+    agent.check(values)
+
+
+# ---- messages of their own
+
+
+class Own(TypedDict):
+    """The messages of two agents side by side, each with its record."""
+
+    messages: Annotated[list[AnyMessage], add_messages]
+    east: Annotated[list[AnyMessage], add_messages]
+    west: Annotated[list[AnyMessage], add_messages]
+    east_record: Annotated[CompactionRecord, merge_compaction]
+    west_record: Annotated[CompactionRecord, merge_compaction]
+
+
+def asked(messages: Sequence[BaseMessage]) -> tuple[int, int]:
+    words = messages[-1].text.removesuffix(".").split()
+    return int(words[2]), int(words[4])
+
+
+def test_agents_with_messages_of_their_own_never_see_each_others_digests() -> None:
+    agents = {"east": Agent(), "west": Agent()}
+
+    def calling(name: str, shift: int) -> Any:
+        def call(state: Any) -> Any:
+            first, last = asked(state["messages"])
+            given = [*state[name], request(first + shift, last + shift)]
+            found = agents[name].graph.invoke(
+                {"messages": given, "compaction": state[f"{name}_record"]}
+            )
+            return {name: found["messages"], f"{name}_record": found["compaction"]}
+
+        return call
+
+    graph = around(calling("east", 0), calling("west", 1_000), state=Own)
+    values, _ = run(graph, *TENS)
+    for name, first, others in (("east", 1, "result-1"), ("west", 1_001, "result-0")):
+        agent = agents[name]
+        state = {"messages": values[name], "compaction": values[f"{name}_record"]}
+        assert steps_done(values[name]) == list(range(first, first + 40))
+        assert agent.ledger.read_twice(values[name]) == []
+        assert others not in "\n".join(agent.ledger.folds)
+        assert agent.told == []
+        agent.check(state)
+
+
+def test_a_subgraph_with_a_checkpoint_of_its_own_keeps_its_messages_and_record() -> None:
+    agent = Agent(checkpointer=True, history="prune")
+
+    def call(state: Any) -> Any:
+        found = agent.graph.invoke({"messages": [request(*asked(state["messages"]))]})
+        return {"messages": [AIMessage(found["messages"][-1].text)]}
+
+    graph = around(call, state=MessagesState)
+    values, _ = run(graph, *TENS)
+    assert [m.text for m in values["messages"][1::2]] == [
+        f"Finished up to step {last}." for _, last in TENS
+    ]
+    sub = graph.get_state(THREAD, subgraphs=True)
+    assert agent.told == []
+    assert sub.values == values
+    assert_valid(agent.model.calls)
+    assert shows_digest(agent.model.calls[-1])
+    marks = [f"result-{number:04}" for number in range(1, 41)]
+    assert all(sum(one in text for text in agent.ledger.folds) <= 1 for one in marks)
+
+
+class Mixed(TypedDict):
+    """One record for two lists of messages: a mistake."""
+
+    messages: Annotated[list[AnyMessage], add_messages]
+    other: Annotated[list[AnyMessage], add_messages]
+    compaction: Annotated[CompactionRecord, merge_compaction]
+
+
+@pytest.mark.parametrize("history", ["full", "prune"])
+def test_a_record_of_other_messages_hides_nothing(history: str) -> None:
+    ledger = Ledger()
+    mine, other = (
+        Agent(ledger, messages_key=key, state=Mixed, history=history)
+        for key in ("messages", "other")
+    )
+
+    def asking(state: Any) -> Any:
+        first, last = asked(state["messages"])
+        return {"other": [request(first + 1_000, last + 1_000)]}
+
+    values, _ = run(around(asking, mine.graph, other.graph, state=Mixed), *TENS)
+    for agent in (mine, other):
+        agent.check(values)
