@@ -22,7 +22,7 @@ from langgraph.prebuilt import ToolNode, tools_condition
 
 from langgraph_compaction import CompactionNode, CompactionState
 
-_MARK = re.compile(r"\bt\d{3}-[hcr]\d{4}\b")
+_MARK = re.compile(r"\bt\d{3}-[hcrd]\d{4}\b")
 _THREAD = re.compile(r"\bt\d{3}\b")
 _ASKED = re.compile(r"(t\d{3})-h\d{4} Do the steps (\d+) to (\d+)\.")
 _RESULT = re.compile(r"\bt\d{3}-r(\d{4})\b")
@@ -32,7 +32,7 @@ PARALLEL_EVERY = 4
 
 
 def mark(thread: str, kind: str, number: int) -> str:
-    """The mark of a message; ``kind`` is h, c or r, for a request, a call or a result."""
+    """The mark of a message; ``kind`` is h, c, r or d: request, call, result, or the end."""
     return f"{thread}-{kind}{number:04}"
 
 
@@ -70,7 +70,7 @@ def answer(view: Sequence[BaseMessage]) -> AIMessage:
     if isinstance(view[-1], ToolMessage):
         done = max(int(n) for n in _RESULT.findall(view[-1].text))
     if done >= int(last):
-        return AIMessage(f"{mark(thread, 'c', done + 1000)} Done up to step {done}.")
+        return AIMessage(f"{mark(thread, 'd', done)} Done up to step {done}.")
     numbers = [done + 1]
     if (done + 1) % PARALLEL_EVERY == 0 and done + 2 <= int(last):
         numbers.append(done + 2)
@@ -122,7 +122,7 @@ class Scribe:
     """A summariser that takes its time and fails at random, and keeps what it was asked.
 
     Each of its digests bears a number; ``read`` has the marks in the transcript that it was written
-    from. Safe to be called from several threads and tasks.
+    from, those in quotes of older digests included. Safe to be called from many threads and tasks.
 
     Args:
         seed: of what goes wrong; the same for each call of a thread, whatever others do.
@@ -140,6 +140,7 @@ class Scribe:
         watch: Callable[[str, str], None] = lambda thread, prompt: None,
     ) -> None:
         self.read: dict[str, list[str]] = {}
+        self._parts: dict[str, list[str]] = {}
         self.calls: Counter[str] = Counter()
         self.failed = 0
         self.fails = fails
@@ -150,6 +151,17 @@ class Scribe:
     def model(self) -> RunnableLambda[Any, Any]:
         """What to give to a node."""
         return RunnableLambda(self._write, afunc=self._awrite, name="scribe")
+
+    def covered(self, text: str) -> set[str]:
+        """The marks that were read for the digests in a text, directly or by condensing others."""
+        pending, seen, found = list(entries(text)), set[str](), set[str]()
+        while pending:
+            number = pending.pop()
+            if number not in seen:
+                seen.add(number)
+                found.update(self.read[number])
+                pending += self._parts[number]
+        return found
 
     def _write(self, messages: list[BaseMessage], config: RunnableConfig) -> Any:
         chance, reply = self._asked(messages, config)
@@ -170,6 +182,7 @@ class Scribe:
         self.calls[thread] += 1
         number = str(next(self._numbers))
         self.read[number] = marks(transcript(prompt))
+        self._parts[number] = list(entries(transcript(prompt)))
         named = ", ".join(sorted(set(_THREAD.findall(prompt))))
         return random.Random(f"{self._seed} {thread} {self.calls[thread]}"), digest(number, named)
 
