@@ -16,6 +16,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
+from langgraph_compaction.digest.embedded import without_data
 from langgraph_compaction.errors import ConfigurationError, RedactionError
 from langgraph_compaction.view.blocks import is_reasoning
 from langgraph_compaction.view.json import safe_json
@@ -89,8 +90,12 @@ def _place(trace: TracebackType | None) -> str:
 
 
 def redacted_messages(messages: Iterable[BaseMessage], redact: Redact | None) -> list[BaseMessage]:
-    """Messages with all text for a model redacted; see `redacted_message`."""
-    return [redacted_message(message, redact) for message in messages]
+    """Messages as a digest may be made of them: all text redacted, and data in it as a marker.
+
+    See `redacted_message` and `without_data`.
+    """
+    found = (redacted_message(message, redact) for message in messages)
+    return [redacted_message(message, without_data) for message in found]
 
 
 def redacted_message(message: BaseMessage, redact: Redact | None) -> BaseMessage:

@@ -121,7 +121,7 @@ def _media_details(block: Mapping[str, Any]) -> list[str]:
     url = block.get("image_url", block.get("url"))
     details += _url_details(url.get("url") if isinstance(url, Mapping) else url)
     details += [
-        _size(len(place[key]) * 3 // 4)
+        size_of(len(place[key]) * 3 // 4)
         for place in places
         for key in _DATA
         if isinstance(place.get(key), str | bytes)
@@ -144,6 +144,12 @@ def attachment_names(content: Any) -> list[str]:
     ]
 
 
+def unnamed_media(content: Any) -> list[str]:
+    """The markers of the media in a message's content that have no such name, in order."""
+    media = (block for block in blocks_of(content) if block_type(block) in _MEDIA_TYPES)
+    return [block_marker(block) for block in media if not attachment_names([block])]
+
+
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
@@ -153,8 +159,9 @@ def _url_details(url: Any) -> list[str]:
         return []
     if url[:5].casefold() != "data:":
         return [url[:200]]
-    return [url[5:85].split(";")[0].split(",")[0], _size(len(url) * 3 // 4)]
+    return [url[5:85].split(";")[0].split(",")[0], size_of(len(url) * 3 // 4)]
 
 
-def _size(size: int) -> str:
+def size_of(size: int) -> str:
+    """A number of bytes in words."""
     return f"{size:,} bytes" if size < 10_000 else f"{size // 1024:,} KB"

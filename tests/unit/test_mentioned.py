@@ -14,7 +14,7 @@ from langchain_core.messages import (
 
 from langgraph_compaction.digest.facts.arguments import ARGUMENT_SAID
 from langgraph_compaction.digest.facts.layout import Parts
-from langgraph_compaction.digest.facts.mentioned import Mentioned
+from langgraph_compaction.digest.facts.mentioned import MOST_MEDIA, Mentioned
 
 
 def read(*messages: BaseMessage, before: dict[str, list[str]] | None = None) -> Mentioned:
@@ -115,7 +115,7 @@ def test_a_log_that_counts_takes_time_with_its_length_alone() -> None:
     assert seconds(8_000) < 20 * seconds(2_000)  # four times the length; squared it was 16 times
 
 
-def test_the_names_of_attached_files_are_mentioned_and_nothing_else_of_them() -> None:
+def test_attached_files_are_mentioned_by_name_or_else_by_type_and_size() -> None:
     data = {"base64": "aGk=" * 50, "mime_type": "image/png"}
     found = read(
         HumanMessage(
@@ -127,7 +127,13 @@ def test_the_names_of_attached_files_are_mentioned_and_nothing_else_of_them() ->
             ]
         )
     )
-    assert [name for _, name in found.entries] == ["costs_2034.pdf"]
+    images = ["[image image/png 150 bytes]", "[image https://a.example/b.png]"]
+    assert [name for _, name in found.entries] == [*images, "costs_2034.pdf"]
+    many = [{"type": "image", "base64": "aaaa" * n, "mime_type": "image/png"} for n in range(9)]
+    found = read(*(HumanMessage([block]) for block in many))
+    assert [name for _, name in found.entries] == [
+        f"[image image/png {3 * size} bytes]" for size in range(9 - MOST_MEDIA, 9)
+    ]
 
 
 def test_what_a_summariser_invented_is_not_mentioned() -> None:

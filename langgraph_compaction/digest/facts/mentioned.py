@@ -21,7 +21,7 @@ from langgraph_compaction.digest.facts.mentions import OF, Known, Mention, menti
 from langgraph_compaction.digest.facts.series import Series
 from langgraph_compaction.digest.fences import without_code
 from langgraph_compaction.digest.rendering import spoken_text
-from langgraph_compaction.view.blocks import attachment_names
+from langgraph_compaction.view.blocks import attachment_names, unnamed_media
 from langgraph_compaction.view.pairing import calls_of
 
 Speaker = Literal["user", "agent", "call", "result"]
@@ -29,6 +29,8 @@ WEIGHTS: Mapping[Speaker, float] = {"user": 3.0, "agent": 2.0, "call": 1.5, "res
 """How much a mention counts by who made it: what was said over what was printed."""
 LABELLED = 1.0
 """What a printed value counts more that stands after a name ("total: 12 rows")."""
+MOST_MEDIA = 5
+"""Images and files without a name that are listed, the newest: there may be one at each step."""
 PASSED = 2.0
 """What a value counts less once the same thing has another."""
 _TOLD = re.compile(r"\s*[-*]?\s*[\w.:-]+(?P<called>\(.*\))? → ")
@@ -91,6 +93,15 @@ class Mentioned:
 
     def _read(self, messages: Sequence[BaseMessage]) -> None:
         calls: dict[str, str] = {}
+        media = [
+            (message.type, marker)
+            for message in messages
+            for marker in unnamed_media(message.content)
+            if not isinstance(message, SystemMessage)
+        ]
+        for kind, marker in media[-MOST_MEDIA:]:
+            # Below what was said: that there was an image is a fact, but its marker says little.
+            self._add("result" if kind == "tool" else "call", [Mention(marker)])
         for message in messages:
             if isinstance(message, SystemMessage):  # it stays in the view word for word
                 continue
