@@ -79,7 +79,7 @@ def excess_in(error: BaseException) -> Excess | None:
             found = [excess_in(member) for member in one.exceptions]
             return None if None in found else found[0]
         if is_overflow(one):
-            text = _texts_of(one)
+            text = _texts_of(one)[:LONGEST_SAID]
             return Excess(limit=_number(_LIMIT, text), asked=_number(_ASKED, text))
     return None
 
@@ -115,17 +115,19 @@ def _texts_of(error: BaseException) -> str:
     return f"{said_by(error)} {body}"
 
 
+LONGEST_SAID = 10_000
+"""Characters of an error's text that are searched for numbers."""
 _LIMIT = re.compile(
     r"(?:(?:context|prompt) length is|limit (?:of|is)|token limit:|context (?:size|length) \("
-    r"|allowed \(|(?:model|window) with|tokens >|[\d,]+ >|must be <=|n_ctx:|\[1,) *(\d[\d,]*)"
-    r"|'n_ctx': (\d+)",
+    r"|allowed \(|(?:model|window) with|tokens >|\d >|must be <=|n_ctx:|\[1,) *(\d[\d,]{0,15})"
+    r"|'n_ctx': (\d{1,15})",
     re.IGNORECASE,
 )
 """The tokens that a call may have, in the words of `_TEXTS`' providers."""
 _ASKED = re.compile(
     r"(?:resulted in|requested:?(?: about)?|request (?:has|contains)|request \(|input \("
     r"|too long:|count (?:of|\()|prompt contains|given:|current length is|n_keep:)"
-    r" *(\d[\d,]*)",
+    r" *(\d[\d,]{0,15})",
     re.IGNORECASE,
 )
 """The tokens that the refused call had."""
