@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
+from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -23,7 +24,9 @@ from langgraph_compaction import (
     CompactionNode,
     CompactionState,
     ConfigurationError,
+    overflow_handler,
     request_compaction,
+    with_overflow_recovery,
 )
 from langgraph_compaction.middleware import CompactionMiddleware
 from tests.faults.threads import (
@@ -370,6 +373,46 @@ def test_d7_off_is_off_in_create_agent(settings: dict[str, Any]) -> None:
         assert state.get("compaction", {}) == {}
         assert asked.prompts == []
         assert len(model.calls[-1]) == len(state["messages"]) - 1
+
+
+@pytest.mark.parametrize("settings", [{"enabled": False}, {"trigger": None}])
+@pytest.mark.parametrize("door", ["handler", "around a model", "create_agent"])
+def test_d7_off_is_off_where_the_provider_refuses_the_call(
+    settings: dict[str, Any], door: str
+) -> None:
+    """opencode#16882: as reported, on the overflow path.
+
+    The provider's error ends the run as it would without compaction: one call, nothing changed.
+    """
+
+    def reply(_: list[BaseMessage]) -> AIMessage:
+        raise ContextOverflowError("This model's maximum context length is 8192 tokens.")
+
+    asked, model = Recorder(), ScriptedModel(reply=reply)
+    compact = node(asked, **settings)
+    given: Any = {"messages": history()}
+    config: Any = {"configurable": {"thread_id": "t"}}
+    builder = StateGraph(CompactionState)
+    if door == "around a model":
+        answering = with_overflow_recovery(model, compact)
+        builder.add_node("agent", lambda state: {"messages": [answering.invoke(state)]})
+    else:
+        builder.add_node(
+            "agent",
+            lambda state: {"messages": [model.invoke(compact.view(state))]},
+            error_handler=overflow_handler(compact),
+        )
+    builder.add_edge(START, "agent")
+    graph: Any = builder.compile(checkpointer=InMemorySaver())
+    if door == "create_agent":
+        compaction = CompactionMiddleware(asked, context_window=WINDOW, **settings)
+        graph = create_agent(model, middleware=[compaction], checkpointer=InMemorySaver())
+    with pytest.raises(ContextOverflowError, match="maximum context length"):
+        graph.invoke(given, config)
+    assert len(model.calls) == 1
+    assert model.calls[0] == given["messages"]
+    assert asked.prompts == []
+    assert graph.get_state(config).values.get("compaction", {}) == {}
 
 
 def test_d8_the_summary_call_misses_the_agents_cache_and_the_page_says_so(
