@@ -27,6 +27,13 @@ _THREAD = re.compile(r"\bt\d{3}\b")
 _ASKED = re.compile(r"(t\d{3})-h\d{4} Do the steps (\d+) to (\d+)\.")
 _RESULT = re.compile(r"\bt\d{3}-r(\d{4})\b")
 _ENTRY = re.compile(r"Logbook entry (\S+): all well")
+MODES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "background": {"background": True},
+    "prune": {"history": "prune"},
+    "background, prune": {"background": True, "history": "prune"},
+}
+"""Settings of the node, by what they are called here."""
 PARALLEL_EVERY = 4
 """Every so many calls the agent calls the tool twice in one message."""
 
@@ -145,12 +152,16 @@ class Scribe:
         self.failed = 0
         self.fails = fails
         self._numbers = count(1)
-        self._seed, self._seconds, self._watch = seed, seconds, watch
+        self.seed, self._seconds, self._watch = seed, seconds, watch
 
     @property
     def model(self) -> RunnableLambda[Any, Any]:
         """What to give to a node."""
         return RunnableLambda(self._write, afunc=self._awrite, name="scribe")
+
+    def number(self) -> str:
+        """The number of the next digest."""
+        return str(next(self._numbers))
 
     def covered(self, text: str) -> set[str]:
         """The marks that were read for the digests in a text, directly or by condensing others."""
@@ -180,11 +191,11 @@ class Scribe:
         prompt = "\n".join(message.text for message in messages)
         self._watch(thread, prompt)
         self.calls[thread] += 1
-        number = str(next(self._numbers))
+        number = self.number()
         self.read[number] = marks(transcript(prompt))
         self._parts[number] = list(entries(transcript(prompt)))
         named = ", ".join(sorted(set(_THREAD.findall(prompt))))
-        return random.Random(f"{self._seed} {thread} {self.calls[thread]}"), digest(number, named)
+        return random.Random(f"{self.seed} {thread} {self.calls[thread]}"), digest(number, named)
 
     def _said(self, chance: random.Random, reply: str) -> Any:
         if chance.random() >= self.fails:

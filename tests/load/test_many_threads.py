@@ -17,15 +17,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from langgraph_compaction import CompactionNode, ModelTier
-from tests.load.crew import Scribe, answer, graph_of, request
+from tests.load.crew import MODES, Scribe, answer, graph_of, request
 from tests.load.watch import Account, Watch, lost, recalled, transcript_of
 
-MODES: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "background": {"background": True},
-    "prune": {"history": "prune"},
-    "background, prune": {"background": True, "history": "prune"},
-}
 TURNS = ((1, 6), (7, 9), (10, 15))
 """Steps that each thread is asked for, in one run after the other."""
 LAST = ((16, 16), (17, 17))

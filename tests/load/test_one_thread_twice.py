@@ -20,8 +20,7 @@ from langgraph.store.memory import InMemoryStore
 
 from langgraph_compaction import CompactionNode
 from langgraph_compaction.archive import archive_of, perform
-from tests.load.crew import Scribe, answer, graph_of, marks, request
-from tests.load.test_many_threads import MODES
+from tests.load.crew import MODES, Scribe, answer, graph_of, marks, request
 from tests.load.watch import Account, Watch, lost, recalled, transcript_of
 
 WAIT = 30.0
