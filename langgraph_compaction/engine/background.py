@@ -155,6 +155,9 @@ def _applied(
         change = yield from _answered(compaction_steps(visit), visit, ahead, urgent=urgent)
     except _StaleError:
         return None
+    except Exception:
+        yield DropFold()  # the run ends with it, and the next one asks again
+        raise
     if change is not None and "failures" in change.record:
         yield DropFold()  # it is counted now, and must not be counted again
     return _Applied(change)

@@ -17,11 +17,12 @@ from contextvars import copy_context
 from dataclasses import replace
 from threading import Lock, Thread
 from time import monotonic
+from traceback import format_tb
 from typing import Any, NamedTuple
 
 from langgraph_compaction.digest.verifying import LONGEST, Reply
 from langgraph_compaction.engine.background import Raised, question_of
-from langgraph_compaction.engine.effects import BeginFold, CallModel
+from langgraph_compaction.engine.effects import BeginFold, CallFailed, CallModel
 from langgraph_compaction.plan.boundaries import Until
 from langgraph_compaction.run.attempts import finished
 
@@ -71,7 +72,7 @@ class Fold:
     def running(self) -> bool:
         """Whether its answers are still to come."""
         lost = self._loop is not None and self._loop.is_closed()
-        return not (self.over.done() or lost or monotonic() >= self._latest)
+        return not (self._ended is not None or lost or monotonic() >= self._latest)
 
     @property
     def seconds(self) -> float:
@@ -87,16 +88,21 @@ class Fold:
         """What was answered to a question, in order."""
         return self._answers.get(question, [])
 
-    def keep(self, question: bytes, answer: object) -> None:
+    def keep(self, call: CallModel, answer: object) -> None:
         """Keep an answer. Of a text that is too long to be accepted, no more than shows it."""
         if isinstance(answer, Reply):
             answer = replace(answer, text=answer.text[: LONGEST + 1])
             self.chars += len(answer.text)
-        self._answers.setdefault(question, []).append(answer)
+        elif isinstance(answer, CallFailed | Raised):
+            _let_go(answer.error, noted=isinstance(answer, Raised))
+            # The errors of some clients hold the request.
+            self.chars += sum(len(str(message.content)) for message in call.request.messages)
+        self._answers.setdefault(question_of(call), []).append(answer)
 
     def end(self) -> None:
         """Tell those who wait that no more answers will come."""
         self._ended = monotonic()
+        self.task = None  # its context leads to the run that began it
         if not self.over.done():
             self.over.set_result(None)
 
@@ -118,13 +124,14 @@ class Background:
     def of(self, key: Key) -> Fold | None:
         """The fold of a thread, None where there is none."""
         with self._lock:
-            self._tidy()
+            self._forget_old()
             return self._folds.get(key)
 
     def add(self, key: Key, fold: Fold) -> bool:
         """Add a fold that is about to begin; whether there is room, and none for this thread."""
         with self._lock:
-            self._tidy()
+            self._forget_old()
+            self._make_room()
             running = sum(one.running for one in self._folds.values())
             if running >= MOST_RUNNING or key in self._folds:
                 return False
@@ -136,10 +143,16 @@ class Background:
         with self._lock:
             self._folds.pop(key, None)
 
-    def _tidy(self) -> None:
-        """Forget what is old, and the oldest of what is too much."""
-        for key in [key for key, fold in self._folds.items() if fold.expired]:
+    def _forget_old(self) -> None:
+        """Forget what is old, from the oldest on: every visit of every thread comes by here."""
+        while self._folds:
+            key, fold = next(iter(self._folds.items()))
+            if not fold.expired:
+                return
             del self._folds[key]
+
+    def _make_room(self) -> None:
+        """Forget the oldest of what is too much."""
         chars = sum(fold.chars for fold in self._folds.values())
         for key, fold in list(self._folds.items()):
             if len(self._folds) < MOST_FOLDS and chars <= MOST_CHARS:
@@ -253,9 +266,32 @@ def _questions(
         outcome = None
         if isinstance(effect, CallModel):
             outcome = yield effect
-            fold.keep(question_of(effect), outcome)
+            fold.keep(effect, outcome)
             if isinstance(outcome, Raised):
                 return
+
+
+def _let_go(error: BaseException, *, noted: bool) -> None:
+    """Take the tracebacks out of an error that is kept: their frames hold the thread's messages.
+
+    Args:
+        error: it, and what it came from.
+        noted: whether it gets a note that says where it was raised.
+    """
+    if noted:
+        lines = "".join(format_tb(error.__traceback__))
+        error.add_note(f"Raised beside the agent:\n{lines.rstrip()}")
+    pending: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while pending:
+        one = pending.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        one.__traceback__ = None
+        pending += [one.__cause__, one.__context__]
+        if isinstance(one, BaseExceptionGroup):
+            pending += one.exceptions
 
 
 @contextmanager

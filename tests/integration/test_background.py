@@ -20,6 +20,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.store.memory import InMemoryStore
 
 from langgraph_compaction import (
+    CascadeExhaustedError,
     CompactionNode,
     CompactionState,
     ExtractiveSummarizer,
@@ -419,8 +420,28 @@ def test_an_error_that_is_to_end_the_run_ends_the_one_that_comes_back(gate: Gate
     state = thread()
     assert compact.invoke(state, ONE) == {}
     settled(compact)
-    with pytest.raises(TypeError, match="no such argument"):
+    with pytest.raises(TypeError, match="no such argument") as raised:
         compact.invoke(state, ONE)
+    assert any("in fails" in note for note in raised.value.__notes__)  # where it was
+
+
+@pytest.mark.parametrize("error", [TypeError("no such argument"), RuntimeError("503")])
+def test_once_it_ended_a_run_the_next_run_asks_again(gate: Gate, error: Exception) -> None:
+    def fails(_: list[BaseMessage]) -> str:
+        raise error
+
+    gate.answer = fails
+    gate.open.set()
+    compact = node(gate, on_error="raise")
+    state = thread()
+    assert compact.invoke(state, ONE) == {}
+    settled(compact)
+    with pytest.raises((TypeError, CascadeExhaustedError)):
+        compact.invoke(state, ONE)
+    gate.answer = good_summary  # it was repaired
+    assert compact.invoke(state, ONE) == {}
+    settled(compact)
+    assert len(visits(compact, state)["compaction"]["segments"]) == 1
 
 
 def test_a_veto_comes_before_anything_is_asked(gate: Gate) -> None:
