@@ -6,14 +6,13 @@ A model that wrote a file of 50,000 characters by a call pays for them at every 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from langchain_core.messages import AIMessage
 
 from langgraph_compaction.view.blocks import call_in
 from langgraph_compaction.view.json import safe_json
-from langgraph_compaction.view.remedies import again
 
 HEAD_CHARS = 100
 """Characters that a long text in the arguments keeps: what it begins with tells what it was."""
@@ -23,21 +22,23 @@ DEEPEST = 20
 """Levels of nesting below which a value is left out."""
 
 
-def shortened_calls(message: AIMessage, limit: int, recall: str | None = None) -> AIMessage | None:
+def shortened_calls(
+    message: AIMessage, limit: int, again: Callable[[str | None], str] | None = None
+) -> AIMessage | None:
     """The message with arguments of more than ``limit`` characters shortened; None: as it was.
 
     Args:
         message: an AI message whose calls have been answered.
         limit: characters that the arguments of one call may have as JSON; 0 or less: any number.
-        recall: name of the tool that brings originals back, None where the agent has none.
+        again: what to do to see the arguments of the call with an id; None: nothing brings them
+            back.
     """
     if limit <= 0 or not message.tool_calls:
         return None
     shorter: dict[str | None, Any] = {}
     calls = []
     for call in message.tool_calls:
-        remedy = f" {again(recall, call.get('id'))}" if recall and call.get("id") else ""
-        found = _shorter(call["args"], limit, remedy)
+        found = _shorter(call, limit, again)
         calls.append(call if found is None else {**call, "args": found})
         if found is not None:
             shorter[call.get("id")] = found
@@ -52,10 +53,12 @@ def shortened_calls(message: AIMessage, limit: int, recall: str | None = None) -
     return message.model_copy(update=update)
 
 
-def _shorter(arguments: Any, limit: int, remedy: str) -> Any:
+def _shorter(call: Mapping[str, Any], limit: int, again: Callable[[str | None], str] | None) -> Any:
+    arguments = call["args"]
     written = safe_json(arguments)
     if len(written) <= limit:
         return None
+    remedy = f" {again(call.get('id'))}" if again else ""
     found = _shortened(arguments, 0, remedy)
     return found if len(safe_json(found)) < len(written) else None
 

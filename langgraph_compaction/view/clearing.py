@@ -6,10 +6,10 @@ alone. Nothing that comes later changes it, so the view only grows until the nex
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
@@ -17,16 +17,10 @@ from langgraph_compaction.record import Clearing, message_key
 from langgraph_compaction.view.anchors import fingerprint
 from langgraph_compaction.view.arguments import shortened_calls
 from langgraph_compaction.view.blocks import block_marker, blocks_of, is_reasoning, visible_text
-from langgraph_compaction.view.json import safe_json
 from langgraph_compaction.view.marks import is_marked
 from langgraph_compaction.view.pairing import Group, Run, calls_of, groups
-from langgraph_compaction.view.remedies import again
-
-REPEATED = "The same text stands further below."
-LEAST_NEWER = 0.5
-"""Characters of a newer result, as a share of the older one's, from which on it takes its place:
-"unchanged since last read" does not."""
-SUPERSEDED = "A newer result of the same call stands further below."
+from langgraph_compaction.view.remedies import CALL_AGAIN, again, shared_call_ids
+from langgraph_compaction.view.repeats import repeated
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,26 +71,73 @@ def apply_clearing(
     if stop <= start or (known is not None and known != fingerprint(messages, repeats + 1)):
         return NOTHING_CLEARED
     taken = list(_until(groups(messages, start), stop))
-    repeated = _repeated(messages, [group for group in taken if group.stop > last + 1], stop)
+    reasons = repeated(messages, [group for group in taken if group.stop > last + 1], stop)
+    # Of what stands up to the end alone: a later result must not change what an older one says.
+    shared = shared_call_ids(messages[start:stop]) if recall else frozenset[str]()
+    rule = _Rule(
+        clearing["min_chars"],
+        clearing["argument_chars"],
+        frozenset(clearing["pinned_ids"]),
+        frozenset(clearing["protected_tools"]),
+        recall,
+        shared,
+        offset,
+    )
     found: dict[int, BaseMessage] = {}
     for group in taken:
-        if not _exempt(messages, group, clearing):
+        members = range(group.start, min(group.stop, stop))
+        if group.start > last and reasons.keys().isdisjoint(members):
+            continue
+        if not _exempt(messages, members, rule):
             for run in group.runs:
-                found.update(_in_run(messages, run, last, repeated, _Rule(clearing, recall)))
+                found.update(_in_run(messages, run, last, reasons, rule))
     results = sum(isinstance(message, ToolMessage) for message in found.values())
     return Cleared(found, results)
 
 
 class _Rule(NamedTuple):
-    clearing: Clearing
+    """What is cleared, and how what is shown of it names it.
+
+    Attributes:
+        min_chars: see `Clearing`.
+        argument_chars: see `Clearing`.
+        pinned: keys of messages that stay, with their groups.
+        protected: names of tools whose groups stay.
+        recall: name of the tool that brings originals back, None where the agent has none.
+        shared: call ids that tell no results apart.
+        offset: index of a message less its position in the thread.
+    """
+
+    min_chars: int
+    argument_chars: int
+    pinned: frozenset[str]
+    protected: frozenset[str]
     recall: str | None
+    shared: frozenset[str]
+    offset: int
+
+    def again(self, message: BaseMessage, index: int, call_id: str | None) -> str:
+        """What to do to see the message at an index, or what it calls with that id."""
+        position = index - self.offset
+        return again(self.recall, call_id, message.id, position, shared=self.shared)
+
+    def remedy(self, message: ToolMessage, index: int, name: str, reason: str | None) -> str:
+        """What to do without a result of the tool ``name``, and why it is superfluous."""
+        if name == self.recall:  # the arguments of its call bring back more than a copy of a copy
+            how = CALL_AGAIN
+        else:
+            how = self.again(message, index, message.tool_call_id)
+        if reason is None:
+            return how
+        # What stands below is told first; where the original is at hand, it may be wanted too.
+        return reason if how == CALL_AGAIN else f"{reason} {how}"
 
 
 def _in_run(
     messages: Sequence[BaseMessage],
     run: Run,
     last: int,
-    repeated: Mapping[int, str],
+    reasons: Mapping[int, str],
     rule: _Rule,
 ) -> Iterator[tuple[int, BaseMessage]]:
     """What is shown in place of messages of one run, by index."""
@@ -105,15 +146,14 @@ def _in_run(
         message = messages[index]
         shown: BaseMessage | None = None
         if isinstance(message, ToolMessage):
-            reason = None if index <= last else repeated.get(index)
+            reason = None if index <= last else reasons.get(index)
             if index not in run.strays and (index <= last or reason):
                 name = message.name or str(names.get(message.tool_call_id) or "a tool")
-                how = again(rule.recall, message.tool_call_id)
-                if reason:  # what stands below is told first; this one may be wanted all the same
-                    how = f"{reason} {how}" if rule.recall else reason
-                shown = _placeholder(message, name, how, rule.clearing["min_chars"])
+                how = rule.remedy(message, index, name, reason)
+                shown = _placeholder(message, name, how, rule.min_chars)
         elif isinstance(message, AIMessage) and index <= last and not run.unanswered:
-            shown = shortened_calls(message, rule.clearing["argument_chars"], rule.recall)
+            how_of = partial(rule.again, message, index) if rule.recall else None
+            shown = shortened_calls(message, rule.argument_chars, how_of)
         if shown is not None:
             yield index, shown
 
@@ -134,8 +174,10 @@ def place_of(messages: Sequence[BaseMessage], hint: int, known: str | None, star
         return hint
     if known is None:
         return -1
-    last = min(hint, len(messages)) - 1
-    return next((i for i in range(last, start - 1, -1) if messages[i].id == known), -1)
+    for index in range(min(hint, len(messages)) - 1, start - 1, -1):
+        if messages[index].id == known:
+            return index
+    return -1
 
 
 def _until(found: Iterator[Group], stop: int) -> Iterator[Group]:
@@ -145,17 +187,18 @@ def _until(found: Iterator[Group], stop: int) -> Iterator[Group]:
         yield group
 
 
-def _exempt(messages: Sequence[BaseMessage], group: Group, clearing: Clearing) -> bool:
-    """Whether a group stays as it is: protected tools, and pins with their whole group."""
-    members, pinned = messages[group.start : group.stop], clearing["pinned_ids"]
-    if any(map(is_marked, members)):
+def _exempt(messages: Sequence[BaseMessage], members: range, rule: _Rule) -> bool:
+    """Whether a group stays as it is: protected tools, and pins with their whole group.
+
+    Only its ``members`` up to the clearing's end count: a late result may join it afterwards.
+    """
+    if any(is_marked(messages[index]) for index in members):
         return True
-    keys = (message_key(message, group.start + i) for i, message in enumerate(members))
-    if pinned and not set(pinned).isdisjoint(keys):
+    keys = (message_key(messages[index], index) for index in members)
+    if rule.pinned and not rule.pinned.isdisjoint(keys):
         return True
-    protected = clearing["protected_tools"]
-    named = (str(call.get("name")) for message in members for call in calls_of(message))
-    return bool(protected) and not set(protected).isdisjoint(named)
+    named = (str(call.get("name")) for index in members for call in calls_of(messages[index]))
+    return bool(rule.protected) and not rule.protected.isdisjoint(named)
 
 
 def _placeholder(message: ToolMessage, name: str, how: str, least: int) -> ToolMessage | None:
@@ -176,60 +219,3 @@ def _placeholder(message: ToolMessage, name: str, how: str, least: int) -> ToolM
     if not media and len(placeholder) >= size:
         return None
     return message.model_copy(update={"content": placeholder})
-
-
-def _repeated(messages: Sequence[BaseMessage], taken: Sequence[Group], stop: int) -> dict[int, str]:
-    """Results of which a later one of these groups says the same, or is newer: index and reason.
-
-    The later one has to stay itself, and to be no error. A newer one has to come from another
-    message of the agent (parallel calls are all news), and to be no mere note that nothing
-    changed: an older result that is right must not make room for it.
-    """
-    sizes: dict[tuple[str, str], int] = {}
-    texts: set[bytes] = set()
-    found: dict[int, str] = {}
-    for run in (run for group in reversed(taken) for run in reversed(group.runs)):
-        calls = {call.get("id"): call for call in calls_of(messages[run.start])}
-        here: dict[tuple[str, str], int] = {}
-        for index in range(min(run.stop, stop) - 1, run.start, -1):
-            message = messages[index]
-            if not isinstance(message, ToolMessage) or index in run.strays:
-                continue
-            if message.status == "error":
-                continue
-            call = calls.get(message.tool_call_id)
-            key, size = _key(call) if call else None, _size(message)
-            text = _digest(message)
-            if text in texts:
-                found[index] = REPEATED
-            elif key in sizes and sizes[key] >= size * LEAST_NEWER:
-                found[index] = SUPERSEDED
-            else:
-                texts.add(text)
-                if key is not None:
-                    here.setdefault(key, size)
-        for key, size in here.items():
-            sizes.setdefault(key, size)
-    return found
-
-
-def _size(message: ToolMessage) -> int:
-    """Characters of a result; of one with media, those of its markers and text."""
-    shown = (
-        block_marker(block) if visible_text(block) is None else visible_text(block) or ""
-        for block in blocks_of(message.content)
-    )
-    return sum(map(len, shown))
-
-
-def _key(call: Mapping[str, Any]) -> tuple[str, str]:
-    arguments = call.get("args")
-    if isinstance(arguments, Mapping):
-        arguments = dict(sorted(arguments.items(), key=lambda item: str(item[0])))
-    return str(call.get("name")), safe_json(arguments)
-
-
-def _digest(message: ToolMessage) -> bytes:
-    content = message.content
-    text = content if isinstance(content, str) else repr(content)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

@@ -7,13 +7,13 @@ compaction node lies between the tool and the agent.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 
 from langgraph_compaction.view.blocks import block_type, blocks_of, visible_text
-from langgraph_compaction.view.remedies import again
+from langgraph_compaction.view.remedies import again, shared_call_ids
 
 RESULT_REMEDY = "Call the tool again for a smaller part if you need it."
 MESSAGE_REMEDY = "The full message is longer than the context window allows."
@@ -95,9 +95,11 @@ def clipped_group(
     if clip_result_bytes > 0:
         sizes = [text_size(m) if isinstance(m, ToolMessage) else 0 for m in members]
         if sum(sizes) > clip_result_bytes:
-            share = _equal_share(sizes, clip_result_bytes)
+            share, shared = _equal_share(sizes, clip_result_bytes), shared_call_ids(members)
             members = [
-                _clipped(message, share, _remedy(message, recall)) if size > share else message
+                _clipped(message, share, _remedy(message, recall, shared))
+                if size > share
+                else message
                 for message, size in zip(members, sizes, strict=True)
             ]
     if clip_message_bytes > 0:
@@ -110,10 +112,13 @@ def clipped_group(
     return members
 
 
-def _remedy(message: BaseMessage, recall: str | None) -> str:
+def _remedy(message: BaseMessage, recall: str | None, shared: Container[str] = ()) -> str:
+    """What to do about a message that is shown in part; ``shared``: see `again`."""
     if isinstance(message, ToolMessage):
-        return again(recall, message.tool_call_id) if recall else RESULT_REMEDY
-    return again(recall, message.id) if recall and message.id else MESSAGE_REMEDY
+        if not recall or message.name == recall:  # a copy of a copy helps nobody
+            return RESULT_REMEDY
+        return again(recall, message.tool_call_id, message.id, shared=shared)
+    return again(recall, None, message.id) if recall and message.id else MESSAGE_REMEDY
 
 
 def _equal_share(sizes: Sequence[int], budget: int) -> int:

@@ -12,7 +12,7 @@ def safe_json(value: Any) -> str:
     if isinstance(value, str):
         return value
     try:
-        return json.dumps(value, ensure_ascii=False, default=_no_json)
+        return _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError):
         return " ".join(_leaves(value))
 
@@ -24,6 +24,10 @@ def _no_json(value: Any) -> str:
         return str(value)
     except ValueError:  # an integer of more digits than Python writes out
         return f"[{type(value).__name__}]"
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=_no_json)
+"""Made once: ``json.dumps`` makes one for every call that asks for anything but its defaults."""
 
 
 def _leaves(value: Any) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
@@ -20,6 +21,7 @@ from langgraph.graph import START, StateGraph
 from langgraph_compaction import (
     CompactionNode,
     CompactionState,
+    create_recall_tool,
     merge_compaction,
     model_view,
     pin,
@@ -29,6 +31,7 @@ from langgraph_compaction import (
 from langgraph_compaction.state import merge_messages
 from tests.support import folding
 from tests.support.folding import Recorder, State, state_of
+from tests.support.runtimes import runtime
 
 BIG = 3_200
 """Characters of a result: about 1,000 tokens."""
@@ -144,11 +147,81 @@ def test_what_is_repeated_or_shortened_names_its_handle_too() -> None:
     first: Any = compact.view(visited(compact, state_of(messages)))[1]
     assert first.tool_calls[0]["args"]["text"].endswith('cleared ... recall(id="w") shows it.]')
     compact = node(recall_tool="recall", target=None, trigger=("tokens", 8_700))
-    messages = [*history(0), *read(0), *history(7)[3:], *read(0), *read(20)]
+    messages = [*history(7), *read(21, text=text_of(0)), *read(20)]
     older = compact.view(visited(compact, state_of(messages)))[2]
     assert str(older.content).endswith(
         'The same text stands further below. recall(id="c0") shows it.]'
     )
+
+
+def looked_up(state: State, named: str) -> str:
+    """What the recall tool answers to the call that ends a text, such as ``recall(id="c0")``."""
+    call = re.search(r"recall\((id|first)=(.+?)\) shows it\.\]$", named)
+    assert call is not None, named
+    given = {call[1]: json.loads(call[2]), "runtime": runtime(state, {})}
+    return str(create_recall_tool(search=False, max_tokens=9_000).invoke(given))
+
+
+def with_one_call_id(messages: Sequence[BaseMessage], *, ids: bool) -> list[BaseMessage]:
+    """The messages with calls that all have the same id, as some providers number them."""
+    found = []
+    for message in messages:
+        update: dict[str, Any] = {} if ids else {"id": None}
+        if isinstance(message, ToolMessage):
+            update["tool_call_id"] = "c"
+        elif isinstance(message, AIMessage):
+            update["tool_calls"] = [{**call, "id": "c"} for call in message.tool_calls]
+        found.append(message.model_copy(update=update))
+    return found
+
+
+@pytest.mark.parametrize("ids", [True, False])
+def test_where_all_calls_have_the_same_id_each_original_is_found(ids: bool) -> None:
+    text = "x = y\n" * 500
+    call: Any = {"name": "write", "args": {"path": "/a.py", "text": text}, "id": "w"}
+    wrote = [AIMessage("", tool_calls=[call], id="aw"), ToolMessage("ok", tool_call_id="w")]
+    messages = with_one_call_id([*history(0), *wrote, *history(9)[1:]], ids=ids)
+    compact = node(recall_tool="recall")
+    state = visited(compact, state_of(messages))
+    view = compact.view(state)
+    places = [n for n, one in enumerate(view) if str(one.content).startswith("[Cleared")]
+    assert len(places) > 2
+    for index in places:
+        answer = looked_up(state, str(view[index].content))
+        assert answer.count("<original ") == 1
+        assert str(messages[index].content) in answer
+    writing: Any = view[1]
+    answer = looked_up(state, writing.tool_calls[0]["args"]["text"])
+    assert answer.count("<original ") == 1
+    assert json.dumps(text)[1:-1] in answer
+    # Nothing that comes later changes a handle, whatever its id is.
+    later = [*messages, *with_one_call_id(read(50), ids=ids), *read(3)]
+    assert model_view({**state, "messages": later})[: len(view)] == view
+
+
+def test_a_call_id_that_comes_again_later_leaves_the_handles_as_they_are() -> None:
+    compact = node(recall_tool="recall")
+    state = visited(compact, state_of(history()))
+    view = compact.view(state)
+    assert str(view[2].content).endswith('recall(id="c0") shows it.]')
+    again = [message.model_copy(update={"id": f"{message.id}-2"}) for message in read(0)]
+    assert compact.view({**state, "messages": [*state["messages"], *again]})[: len(view)] == view
+
+
+@pytest.mark.parametrize("name", ["recall", None])
+def test_what_the_recall_tool_brought_is_not_looked_up_as_a_copy(name: str | None) -> None:
+    call: Any = {"name": "recall", "args": {"id": "c7"}, "id": "r"}
+    recalled = [
+        AIMessage("", tool_calls=[call], id="ar"),
+        ToolMessage(text_of(70), tool_call_id="r", name=name, id="tr"),
+    ]
+    compact = node(recall_tool="recall")
+    view = compact.view(visited(compact, state_of(history(9, *recalled))))
+    assert view[2].content == (
+        "[Cleared: result of recall, 3,200 characters, outcome ok. "
+        "Call the tool again if you need it.]"
+    )
+    assert str(view[4].content).endswith('recall(id="c0") shows it.]')
 
 
 def test_an_error_does_not_supersede_a_result_and_is_kept() -> None:

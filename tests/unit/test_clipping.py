@@ -176,6 +176,32 @@ def test_a_result_that_fills_its_group_by_blocks_without_text_is_left_alone() ->
     assert clip(image, clip_result_bytes=300) == [image]
 
 
+def note_of(message: Any) -> str:
+    return str(message.content).partition("left out. ")[2].partition(" ...]")[0]
+
+
+def test_a_clipped_result_says_what_brings_the_rest() -> None:
+    def notes(*messages: BaseMessage) -> list[str]:
+        found = clipped_group(
+            messages, clip_result_bytes=800, clip_message_bytes=0, recall="recall"
+        )
+        return [note_of(message) for message in found[1:]]
+
+    text = "line\n" * 400
+    assert notes(call("1", "2"), result("1", text), result("2", text)) == [
+        'recall(id="1") shows it.',
+        'recall(id="2") shows it.',
+    ]
+    # Parallel calls with one id: that of the message tells their results apart.
+    twins = [result("1", text).model_copy(update={"id": name}) for name in ("x", "y")]
+    assert notes(call("1", "1"), *twins) == ['recall(id="x") shows it.', 'recall(id="y") shows it.']
+    bare = [one.model_copy(update={"id": None}) for one in twins]
+    assert notes(call("1", "1"), *bare) == ['recall(id="1") shows it.'] * 2
+    # The tool's own result is a copy of what its call names.
+    copied = result("1", text).model_copy(update={"name": "recall"})
+    assert notes(call("1"), copied) == [RESULT_REMEDY]
+
+
 # ---- in the view
 
 
