@@ -7,7 +7,7 @@ the state, too. So a record is a dict, and its shape is checked where it is read
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NotRequired
+from typing import Any, Literal, NotRequired
 
 from langchain_core.messages import BaseMessage
 
@@ -223,6 +223,12 @@ class CompactionRecord(TypedDict, total=False):
     overflow: Overflow
     """The last reduction after the provider refused a call as too long; absent: there was none."""
 
+
+_KINDS: tuple[Any, ...] = (
+    CompactionRecord, DigestSegment, Render, Failures, Clearing, Overflow,
+)  # fmt: skip
+for _kind in _KINDS:  # a pydantic state takes out what a newer version added, if it is not told
+    _kind.__pydantic_config__ = {"extra": "allow"}
 
 _RECORD = Shape(CompactionRecord, "compaction record")
 _SEGMENT = Shape(DigestSegment, "compaction record's segment")
