@@ -208,10 +208,7 @@ def test_c4_metadata_of_messages_is_not_in_the_request(way: str) -> None:
     assert len(transcript([HumanMessage(asked[1])])) < 1.3 * texts
 
 
-BRACES = (
-    '{"goal": ""}', "{", "}", "{}", "{0}", "{messages}", "{{x}}", "{transcript!r:>{width}}",
-    "%s %(name)s %", "$name ${name}", "\\1 \\g<0> \\", "{% if x %}",
-)  # fmt: skip
+BRACES = ('{"goal": ""}', "{", "{messages} {0} {} {{x}}", "{y!r:>{width}}", "%s %(n)s $n \\1 \\")
 
 
 @pytest.mark.parametrize("odd", BRACES)

@@ -6,6 +6,7 @@ not made, one that was paid for is not lost, and where nothing can be done it is
 
 import json
 import threading
+import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -58,8 +59,7 @@ from tests.support.payloads import openai_chat_payload
 
 LIMITS_PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "limits.md"
 each_digest = pytest.mark.parametrize("digest_mode", ["chain", "rolling"])
-OFF = (None, False, 0, [], {}, ("steps", 0), ("tokens", 0), ("tokens", -5), ("messages", None),
-       {"steps": 0}, [("steps", 0), ("tokens", None)])  # fmt: skip
+OFF = (None, 0, [], ("steps", 0), ("tokens", -5), ("messages", None), {"steps": 0})
 
 
 @each_graph
@@ -229,15 +229,16 @@ def test_d4_two_runs_of_one_thread_end_in_one_digest(background: bool) -> None:
         one.start()
     for one in runs:
         one.join()
-    for turn in range(4):
+    for turn in range(100):
         talk.say(human(f"later-{turn}", 150))
         assert_no_overlap(talk.record, talk.compact.view(talk.state))
-    assert talk.record["segments"]
+        if len(prompts) >= 4 and len(talk.record.get("segments", ())) >= 2:
+            break
+        time.sleep(0.01)  # for what is folded beside the agent
     covered = talk.record["last_summarized_index"]
     assert talk.hidden == {m.id for m in talk.state["messages"][1 : covered + 1]}
-    later = "".join(prompts[2:])
-    assert later
-    assert "This is a1." not in later if not background else later.count("This is a1.") <= 1
+    assert len(prompts) >= 4
+    assert 1 <= sum("This is a1." in prompt for prompt in prompts) <= 2  # one for each run
 
 
 def test_d4_parallel_branches_end_in_one_digest() -> None:
@@ -245,15 +246,26 @@ def test_d4_parallel_branches_end_in_one_digest() -> None:
     summaries = Summaries()
     builder = StateGraph(CompactionState)
     builder.add_node("compact", node(summaries, clear=False))
-    builder.add_conditional_edges(START, lambda s: [Send("compact", s)] * 2, ["compact"])
+
+    def branches(state: Any) -> list[Send]:
+        # The last one to write has seen less, so that it folds less.
+        return [Send("compact", state), Send("compact", {**state, "messages": shorter(state)})]
+
+    def shorter(state: Any) -> list[BaseMessage]:
+        return list(state["messages"][:-2])
+
+    builder.add_conditional_edges(START, branches, ["compact"])
     graph = builder.compile(checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}
     for turn in range(3):
-        said = [human(f"h{turn}"), agent(f"a{turn}", words=200), human(f"g{turn}", 100)]
+        said = [human(f"h{turn}", 90), agent(f"a{turn}", words=200), human(f"g{turn}", 90)]
+        said += [agent(f"b{turn}"), human(f"i{turn}")]
         graph.invoke({"messages": said}, config)
         state = graph.get_state(config).values
         assert_no_overlap(state["compaction"], node().view(state))
-    assert len(state["compaction"]["segments"]) == 3
+        assert len(state["compaction"]["segments"]) == turn + 1
+        assert state["compaction"]["last_summarized_id"] == f"b{turn}"
+    assert len(summaries.prompts) == 6
 
 
 def assert_no_overlap(record: Any, view: list[BaseMessage]) -> None:

