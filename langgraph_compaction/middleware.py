@@ -206,7 +206,12 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         self, request: ModelRequest[ContextT], state: Mapping[str, Any]
     ) -> ModelRequest[ContextT]:
         self._compare(request.tools)
-        return request.override(messages=cast("list[Any]", self.node.view(state)))
+        layout = self.node._layout(state, None)  # noqa: SLF001  # the node's other face
+        if request.system_message is None or not layout.alternates:
+            # The agent's prompt stays apart: a middleware behind this one may replace it.
+            return request.override(messages=cast("list[Any]", layout.sent()))
+        prompt, *view = cast("list[Any]", self.node.view(state, request.system_message))
+        return request.override(system_message=prompt, messages=view)
 
     def _compare(self, tools: Sequence[Any]) -> None:
         """Log once where the agent's tools and the node's ``recall_tool`` do not match."""

@@ -51,7 +51,7 @@ from langgraph_compaction.state import (
     optional_channel,
     read_state,
 )
-from langgraph_compaction.view import lay_out
+from langgraph_compaction.view import Layout, lay_out
 
 Update = dict[str, Any]
 
@@ -192,10 +192,7 @@ class CompactionNode(Runnable[Any, Update]):
             MissingChannelError: the state lacks a channel.
             RecordError, RecordVersionError: the record cannot be read.
         """
-        visit = self._visit(state)
-        own = [] if system is None else [_system_message(system)]
-        layout = lay_out(visit.messages, visit.record, defaults=visit.policy.render, own=own)
-        return layout.view()
+        return self._layout(state, system).sent()
 
     def measure(self, state: Any, config: RunnableConfig | None = None) -> Measurement:
         """Measure the view of a state; nothing is called and nothing changes.
@@ -244,6 +241,11 @@ class CompactionNode(Runnable[Any, Update]):
             return own if waits or decision.action in {"clear", "fold", "clip"} else name
 
         return path
+
+    def _layout(self, state: Any, system: str | SystemMessage | None) -> Layout:
+        visit = self._visit(state)
+        own = [] if system is None else [_system_message(system)]
+        return lay_out(visit.messages, visit.record, defaults=visit.policy.render, own=own)
 
     async def _ready(self) -> None:
         """The first count loads the vocabulary, which may take seconds: not on the event loop."""

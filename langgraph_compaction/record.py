@@ -81,6 +81,8 @@ class Render(TypedDict, total=False):
     clipped to head and tail; 0 or absent: never clipped."""
     clip_message_bytes: int
     """The same for one human message; 0 or absent: never clipped."""
+    roles: Literal["any", "alternating"]
+    """Whether neighbours of one role become one message; absent: they do not."""
     recall: str
     """Name of the tool that brings originals back; absent: the agent has none."""
 

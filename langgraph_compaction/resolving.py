@@ -110,6 +110,8 @@ def resolved(settings: CompactionSettings, limits: AgentLimits = NOTHING_KNOWN) 
         render["header"] = settings.digest_header
     if settings.digest_footer is not None:
         render["footer"] = settings.digest_footer
+    if settings.roles != "any":
+        render["roles"] = settings.roles
     if settings.recall_tool is not None:
         render["recall"] = settings.recall_tool
     most_of_results = _max_result(settings, hard if clauses else None)

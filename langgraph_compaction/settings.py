@@ -88,6 +88,8 @@ class CompactionSettings:
             leading system text.
         digest_header: replaces the line that opens the digest.
         digest_footer: replaces the line that closes it.
+        roles: "any": messages of one role may follow one another. "alternating": the view has one
+            system message, and user and assistant take turns, as strict chat templates want it.
         background: whether a fold that is not urgent is made beside the agent: begun at one visit,
             applied at a later one. Above the hard limit the visit waits for it. Takes a thread id.
         summary_timeout: seconds that all summary calls of one visit may take together. None: no
@@ -130,6 +132,7 @@ class CompactionSettings:
     digest_role: Literal["human", "system"] = "human"
     digest_header: str | None = None
     digest_footer: str | None = None
+    roles: Literal["any", "alternating"] = "any"
     background: bool = False
     summary_timeout: float | None = 90.0
     on_error: Literal["continue", "raise"] = "continue"
@@ -220,6 +223,7 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
     "task": ("first", "latest", None),
     "digest": ("chain", "rolling"),
     "digest_role": ("human", "system"),
+    "roles": ("any", "alternating"),
     "history": ("full", "prune"),
     "on_error": ("continue", "raise"),
 }

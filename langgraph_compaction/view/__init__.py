@@ -21,6 +21,7 @@ from langgraph_compaction.view.clipping import clipped_group
 from langgraph_compaction.view.digest import DIGEST_MARK, digest_text, with_digest
 from langgraph_compaction.view.pairing import Group, calls_of, groups, repaired
 from langgraph_compaction.view.provider import detached
+from langgraph_compaction.view.roles import alternating
 
 __all__ = ["DIGEST_MARK", "Layout", "build_view", "lay_out", "model_view"]
 
@@ -56,13 +57,16 @@ def model_view(
         RecordVersionError: a newer version of this package wrote the record.
     """
     messages, record = read_state(state, messages_key=messages_key, compaction_key=compaction_key)
-    return build_view(messages, record)
+    return lay_out(messages, record).sent()
 
 
 def build_view(
     messages: Sequence[BaseMessage], record: CompactionRecord, *, defaults: Render | None = None
 ) -> list[BaseMessage]:
-    """The view of a transcript under a record; ``defaults`` fill what the record left open."""
+    """The view of a transcript under a record, message by message.
+
+    ``defaults`` fill what the record left open.
+    """
     return lay_out(messages, record, defaults=defaults).view()
 
 
@@ -108,6 +112,18 @@ class Layout:
         if opening is None or isinstance(opening, AIMessage):
             turns.insert(0, HumanMessage(content=CONTINUED, id=f"{DIGEST_MARK}:continued"))
         return [*with_digest(self.leading, self.digest), *turns]
+
+    @property
+    def alternates(self) -> bool:
+        """Whether neighbours of one role are sent as one message."""
+        return self.render.get("roles") == "alternating"
+
+    def sent(self) -> list[BaseMessage]:
+        """The messages as a model is called with them.
+
+        Sizes are counted of `view`: there every message of the transcript is one of its own.
+        """
+        return alternating(self.view()) if self.alternates else self.view()
 
     def _stands_apart(self) -> bool:
         """Whether the only system messages stand later: Anthropic refuses them in two places."""

@@ -5,7 +5,7 @@ Knows the block types of LangChain's standard content and of the providers' own 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 _TEXT_TYPES = {"text", "input_text", "output_text", "text-plain", "refusal"}
@@ -165,3 +165,17 @@ def _url_details(url: Any) -> list[str]:
 def size_of(size: int) -> str:
     """A number of bytes in words."""
     return f"{size:,} bytes" if size < 10_000 else f"{size // 1024:,} KB"
+
+
+def joined(contents: Iterable[Any]) -> Any:
+    """The contents of several messages as one: texts with a blank line between them.
+
+    A list of blocks where one of them is a list. What says nothing is left out.
+    """
+    found = [content for content in contents if not isinstance(content, str) or content.strip()]
+    if all(isinstance(content, str) for content in found):
+        return "\n\n".join(found)
+    blocks: list[Any] = []
+    for content in found:
+        blocks += [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return blocks

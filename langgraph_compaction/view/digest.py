@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from langchain_core.messages import BaseMessage, SystemMessage
 
 from langgraph_compaction.record import CompactionRecord, Render
+from langgraph_compaction.view.blocks import joined
 
 DIGEST_MARK = "summarization"
 """Id of the digest's message, and its ``additional_kwargs["lc_source"]``: the mark that
@@ -48,14 +49,5 @@ def with_digest(leading: Sequence[BaseMessage], digest: str) -> list[BaseMessage
     """The leading system messages as one, with the digest as its last part."""
     if not leading:
         return [SystemMessage(content=digest, id=DIGEST_MARK)]
-    if all(isinstance(message.content, str) for message in leading):
-        text = "\n\n".join([*(str(message.content) for message in leading), digest])
-        return [leading[0].model_copy(update={"content": text})]
-    blocks: list[str | dict[str, object]] = []
-    for message in leading:
-        if isinstance(message.content, str):
-            blocks.append({"type": "text", "text": message.content})
-        else:
-            blocks.extend(message.content)
-    blocks.append({"type": "text", "text": digest})
-    return [leading[0].model_copy(update={"content": blocks})]
+    content = joined([*(message.content for message in leading), digest])
+    return [leading[0].model_copy(update={"content": content})]

@@ -27,6 +27,7 @@ from langgraph_compaction import (
 from langgraph_compaction.run.overflow import is_overflow
 from tests.integration.overflowing import PINNED, THREAD, Agent
 from tests.support.llama import LlamaServer
+from tests.support.templates import TEMPLATES
 
 pytestmark = pytest.mark.llm
 
@@ -225,3 +226,64 @@ def test_what_no_reduction_makes_fit_ends_with_sizes(server: LlamaServer, way: s
     with pytest.raises(BudgetError, match="system messages") as caught:
         agent.run({"messages": [prompt, HumanMessage("Is the pump well?")]}, way)
     assert is_overflow(caught.value.__cause__)
+
+
+def rambling(prompt: bool, tools: bool) -> list[BaseMessage]:
+    """A person who writes twice in a row, an agent that says twice the same, a late instruction."""
+    found: list[BaseMessage] = [SystemMessage("You inspect pumps.", id="s")] if prompt else []
+    for n in range(8):
+        found += [HumanMessage(f"Look at pump {n}. " + KINDS["prose"], id=f"h{n}")]
+        found += [HumanMessage("At once.", id=f"i{n}")] if n % 2 else []
+        if tools and n % 3:
+            call: Any = {"name": "check", "args": {"n": n}, "id": f"c{n}"}
+            found.append(AIMessage("I look.", id=f"k{n}", tool_calls=[call]))
+            found.append(ToolMessage(f"Pump {n} runs.", id=f"t{n}", tool_call_id=f"c{n}"))
+        found += [AIMessage("It is well.", id=f"a{n}")] if n % 4 else []
+        found += [SystemMessage("Be brief.", id="late")] if prompt and n == 4 else []
+    return [*found, HumanMessage("Are all well?", id="last")]
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_strict_chat_template_takes_every_view(name: str) -> None:
+    # The server runs the template itself, and refuses what it raises on.
+    history = rambling(prompt=name != "Gemma", tools=name == "Mistral 3")
+    with LlamaServer(1_024, TEMPLATES[name]) as server:
+        refused = dict.fromkeys(["alternating", "any"], 0)
+        for roles in refused:
+            compact = CompactionNode(
+                ExtractiveSummarizer(),
+                context_window=1_024,
+                trigger=("tokens", 300),
+                keep=("messages", 4),
+                min_fold_tokens=0,
+                roles=roles,
+            )
+            state: Any = {"messages": [], "compaction": {}}
+            for message in history:
+                state["messages"] = [*state["messages"], message]
+                if isinstance(message, HumanMessage | ToolMessage):
+                    state.update(compact.invoke(state))
+                    view = compact.view(state)
+                    try:
+                        server.template(view)
+                    except RuntimeError:
+                        refused[roles] += 1
+            assert state["compaction"]["segments"]
+            if roles == "alternating" and name != "Mistral 3":  # the model knows no tools
+                assert reported(model(server).invoke(compact.view(state))) <= server.n_ctx
+        assert refused["alternating"] == 0
+        assert refused["any"] > 3
+
+
+def test_the_models_own_template_writes_each_role_in_turn(server: LlamaServer) -> None:
+    compact = CompactionNode(
+        ExtractiveSummarizer(), context_window=1_024, trigger=("tokens", 300), roles="alternating"
+    )
+    state: Any = {"messages": rambling(prompt=True, tools=False), "compaction": {}}
+    state.update(compact.invoke(state))
+    written = server.template(compact.view(state))
+    turns = [part.partition("\n")[0] for part in written.split("<|im_start|>")[1:]]
+    assert turns[0] == "system"
+    assert turns[1:] == ["user", "assistant"] * (len(turns[1:]) // 2)
+    assert written.count("You inspect pumps.\n\nBe brief.") == 1
+    assert reported(model(server).invoke(compact.view(state))) <= server.n_ctx

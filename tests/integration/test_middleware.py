@@ -32,6 +32,7 @@ from langgraph_compaction import CompactionState, ConfigurationError
 from langgraph_compaction.middleware import CompactionMiddleware
 from tests.integration.doubles import (
     DIGEST_WORD,
+    STEPS,
     WINDOW,
     ScriptedModel,
     Summaries,
@@ -43,6 +44,7 @@ from tests.integration.doubles import (
     work,
     worker,
 )
+from tests.support.templates import turn_fault
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 
@@ -322,3 +324,19 @@ def test_without_langchain_the_import_names_the_extra() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert 'pip install "langgraph-compaction[langchain]"' in done.stdout
+
+
+@pytest.mark.parametrize("digest_role", ["human", "system"])
+def test_roles_that_alternate_leave_one_system_message_and_turns(digest_role: str) -> None:
+    setup = Setup(
+        system_prompt="You are a worker.",
+        options={"roles": "alternating", "digest_role": digest_role},
+    )
+    given: Any = [SystemMessage("Be brief."), request(1, 10), HumanMessage("At once.")]
+    state = setup.agent.invoke({"messages": given}, {"recursion_limit": 1_000})
+    setup.agent.invoke({**state, "messages": [*state["messages"], request(11, 30)]}, STEPS)
+    assert_folded_once(setup.summaries.folded)
+    assert any(shows_digest(call) for call in setup.model.calls)
+    for call in setup.model.calls:
+        assert turn_fault(call, tools=True) is None
+        assert call[0].text.startswith("You are a worker.\n\nBe brief.")

@@ -36,7 +36,8 @@ class LlamaServer:
     """The server, while the context is open.
 
     `n_ctx` is the window in tokens for prompt and answer together; llama.cpp rounds it up to a
-    multiple of 256. One request is worked on at a time; the others wait. Answers are greedy.
+    multiple of 256. `template` is a chat template in Jinja, "" the model's own. One request is
+    worked on at a time; the others wait. Answers are greedy.
 
     Raises:
         ModuleNotFoundError: xllamacpp or the model is not installed.
@@ -45,8 +46,9 @@ class LlamaServer:
 
     model = MODEL
 
-    def __init__(self, n_ctx: int = 2048) -> None:
+    def __init__(self, n_ctx: int = 2048, template: str = "") -> None:
         self.n_ctx = n_ctx
+        self._template = template
         self._model_file = find_model()
         self._process: subprocess.Popen[str] | None = None
         self._address = ""
@@ -82,7 +84,8 @@ class LlamaServer:
 
     def _start(self, log: IO[str]) -> str:
         """Start the process, wait until it serves, and return its address."""
-        command = [sys.executable, "-P", __file__, str(self._model_file), str(self.n_ctx)]
+        program = [sys.executable, "-P", __file__]
+        command = [*program, str(self._model_file), str(self.n_ctx), self._template]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
         )
@@ -128,7 +131,7 @@ def find_model() -> Path:
     return file
 
 
-def serve(model_file: str, n_ctx: int) -> None:
+def serve(model_file: str, n_ctx: int, template: str) -> None:
     """Serve on a free port of this machine, say where, and end with the standard input."""
     xllamacpp = import_module("xllamacpp")
     params = xllamacpp.CommonParams()
@@ -137,6 +140,7 @@ def serve(model_file: str, n_ctx: int) -> None:
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.n_ctx = n_ctx
+    params.chat_template = template
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = THREADS
     params.sampling.temp = 0.0
     params.verbosity = 1  # errors only
@@ -147,4 +151,4 @@ def serve(model_file: str, n_ctx: int) -> None:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], int(sys.argv[2]))
+    serve(sys.argv[1], int(sys.argv[2]), sys.argv[3])

@@ -68,6 +68,7 @@ def wrong_values() -> list[tuple[str, Any, str]]:
         ("task", "'first', 'latest', None", ["frist", 0, True, ""]),
         ("digest", "'chain', 'rolling'", ["chained", None, True]),
         ("digest_role", "'human', 'system'", ["user", None, "Human"]),
+        ("roles", "'any', 'alternating'", ["strict", None, True]),
         ("history", "'full', 'prune'", ["pruned", None, True]),
         ("on_error", "'continue', 'raise'", ["ignore", None, True]),
         ("clear", "True, False, 'auto'", ["off", None, 0, 1, []]),
