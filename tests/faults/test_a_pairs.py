@@ -243,7 +243,7 @@ def test_a7_a_view_ends_with_an_ai_message_only_if_the_state_does(way: str, betw
 def test_a8_the_summariser_gets_text_and_no_tool_blocks(
     server: OpenAIServer, wire: str, way: str
 ) -> None:
-    """strands-agents#998, apache/maka#3030: raw tool blocks reach a model without tools bound.
+    """harness-sdk#998, apache/maka#3030: raw tool blocks reach a model without tools bound.
 
     What goes over the wire is one system and one user message of text, no tools, and in it every
     call with its arguments and every result, parallel ones together.
