@@ -31,7 +31,7 @@ from langgraph_compaction.engine.events import common_fields
 from langgraph_compaction.engine.tally import Change
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.plan.boundaries import Span, Until
-from langgraph_compaction.plan.decision import Decision, decide
+from langgraph_compaction.plan.decision import Decision, decide, decide_to_wait
 from langgraph_compaction.record import message_key
 
 
@@ -71,10 +71,10 @@ def background_steps(visit: Visit, ahead: Ahead | None) -> Steps:
         As `compaction_steps`; raises the same.
     """
     if ahead is not None:
+        if _waits(visit, ahead) is not None:
+            return None
         there = replace(visit, until=ahead.until)
         decision = decide(there)
-        if decision.need == "soft" and ahead.running:
-            return None
         if decision.action == "fold" and decision.need in {"soft", "hard"}:
             applied = yield from _applied(there, decision, ahead)
             if applied is not None:
@@ -108,10 +108,10 @@ def due(visit: Visit, ahead: Ahead | None) -> Decision:
     """
     if ahead is None:
         return decide(visit)
+    waiting = _waits(visit, ahead)
+    if waiting is not None:
+        return waiting
     decision = decide(replace(visit, until=ahead.until))
-    if decision.need == "soft" and ahead.running:
-        reason = f"Messages up to {ahead.until.position} are being folded beside the agent."
-        return replace(decision, action="none", reason=reason, span=None, clearing=None)
     return decision if decision.action == "fold" else decide(visit)
 
 
@@ -121,6 +121,14 @@ def question_of(call: CallModel) -> bytes:
     said = [(message.type, message.content) for message in request.messages]
     asked = (call.tier, said, list(request.texts), request.max_tokens, request.room)
     return sha256(repr(asked).encode("utf-8", "surrogatepass")).digest()
+
+
+def _waits(visit: Visit, ahead: Ahead) -> Decision | None:
+    """The decision to leave a fold alone that runs; None where its time is over or has come."""
+    if not ahead.running:
+        return None
+    reason = f"Messages up to {ahead.until.position} are being folded beside the agent."
+    return decide_to_wait(visit, reason)
 
 
 def _may_wait(visit: Visit, decision: Decision) -> bool:

@@ -85,18 +85,44 @@ class Decision:
 def decide(thread: Thread) -> Decision:
     """Decide what a visit does. Pure; O(view) as long as nothing has to be done."""
     look = look_at(thread)
+    need = _need(look)
+    if need == "hard":
+        return _hard(look)
+    if need == "asked":
+        return _asked(look)
+    if need == "soft":
+        return _soft(look)
+    return _decision(look, "none", "none", _why_not(look.policy))
+
+
+def decide_to_wait(thread: Thread, reason: str) -> Decision | None:
+    """The decision to do nothing, though the trigger fired; None where more, or less, is needed.
+
+    Nothing is chosen for it: an agent that goes on beside a fold comes by here at every step.
+
+    Args:
+        thread: what the visit finds.
+        reason: what is waited for.
+    """
+    look = look_at(thread)
+    return _decision(look, "soft", "none", reason) if _need(look) == "soft" else None
+
+
+def _need(look: Look) -> Need:
     policy = look.policy
     if not policy.enabled:
-        return _decision(look, "none", "none", "Compaction is switched off.")
+        return "none"
     if policy.clauses and look.exceeds:
-        return _hard(look)
+        return "hard"
     if look.request is not None:
-        return _asked(look)
-    if not policy.clauses:
-        return _decision(look, "none", "none", "The trigger is off.")
-    if fired(policy.clauses, look.usage, policy.window) is None:
-        return _decision(look, "none", "none", "The trigger has not fired.")
-    return _soft(look)
+        return "asked"
+    return "soft" if fired(policy.clauses, look.usage, policy.window) is not None else "none"
+
+
+def _why_not(policy: Policy) -> str:
+    if not policy.enabled:
+        return "Compaction is switched off."
+    return "The trigger has not fired." if policy.clauses else "The trigger is off."
 
 
 def decide_unfolded(thread: Thread) -> Decision:
