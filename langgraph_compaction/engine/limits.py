@@ -76,17 +76,21 @@ def too_large(
         reason: why the view had to be smaller.
     """
     sizes = _sizes(visit, view)
-    listed = ", ".join(f"{name} {tokens}" for name, tokens in sizes.items())
-    largest = max(view, key=visit.counter.message)
-    if max(sizes, key=sizes.__getitem__) == "overhead":
+    listed = ", ".join(f"{name} {tokens}" for name, tokens in sizes.items()) or "it has no message"
+    largest = max(view, key=visit.counter.message, default=None)
+    told = ""
+    if largest is not None:
+        told = (
+            f" The largest message is {largest.id!r} ({largest.type}, "
+            f"{visit.counter.message(largest)} tokens)."
+        )
+    if largest is None or max(sizes, key=sizes.__getitem__) == "overhead":
         remedy = "Pass fewer tools, shorten the system prompt, lower overhead_tokens"
     else:
         remedy = "Shorten or unpin it"
     message = (
-        f"What stays in the view takes {sum(sizes.values())} tokens, but {but}: "
-        f"{listed}. The largest message is {largest.id!r} ({largest.type}, "
-        f"{visit.counter.message(largest)} tokens). {remedy}, or use a model with a larger window; "
-        f"{advice} ({reason})"
+        f"What stays in the view takes {sum(sizes.values())} tokens, but {but}: {listed}.{told} "
+        f"{remedy}, or use a model with a larger window; {advice} ({reason})"
     )
     return BudgetError(message, sizes=sizes, limit=limit)
 
