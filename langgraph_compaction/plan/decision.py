@@ -22,6 +22,7 @@ Action = Literal["none", "clear", "fold", "skip", "clip"]
 
 ENOUGH = "Clearing old tool results is enough."
 REFUSED = "The provider refused the call: it exceeds the context window."
+NO_LESS = "Clearing old tool results leaves no more than a fold would."
 LEAST_SPAN = 50
 """Tokens of a span below which no segment, heading included, could be smaller than the span."""
 ASKED_KEEP_SHARE = 0.25
@@ -159,30 +160,37 @@ def clearing_to_fit(thread: Thread, record: CompactionRecord) -> ClearingPlan | 
 def _soft(look: Look) -> Decision:
     """The trigger fired: clear if that is enough, else fold what is worth it.
 
-    While the summarisers are left alone, and where nothing is worth a fold, clearing is all that
-    can be done.
+    Clearing is enough as well where a fold would leave no less: it asks nobody. While the
+    summarisers are left alone, and where nothing is worth a fold, clearing is all that can be done.
     """
+    reason = "The trigger fired."
     if look.until is not None:
-        return _chosen(look, "soft", "The trigger fired.")
+        return _chosen(look, "soft", reason)
     clearing = look.worthwhile_clearing()
     if clearing is not None and clearing.enough:
-        return _decision(look, "soft", "clear", f"The trigger fired. {ENOUGH}", clearing=clearing)
+        return _decision(look, "soft", "clear", f"{reason} {ENOUGH}", clearing=clearing)
     if look.cooling is not None:
         return _instead(look, clearing, "none", look.cooling.reason)
     span = look.span(look.policy)
+    idle = _why_no_fold(look, span)
+    if span is None or idle is not None:
+        return _instead(look, clearing, "skip", f"The trigger fired, but {idle}.")
+    if clearing is not None and look.spares(clearing, span):
+        return _decision(look, "soft", "clear", f"{reason} {NO_LESS}", clearing=clearing)
+    return _decision(look, "soft", "fold", reason, span=span, clearing=clearing)
+
+
+def _why_no_fold(look: Look, span: Span | None) -> str | None:
+    """Why a span is not worth a fold at the soft limit; None: it is."""
     if span is None:
-        reason = "The trigger fired, but every message is kept, pinned or open."
-        return _instead(look, clearing, "skip", reason)
+        return "every message is kept, pinned or open"
     share = int(look.usage.tokens * look.policy.min_fold_share)
     worth = max(look.policy.min_fold_tokens, share, LEAST_SPAN, look.cost(span))
-    if span.tokens < worth:
-        reason = (
-            f"The trigger fired, but what may be folded ({span.tokens} tokens) is less than "
-            f"a fold is worth ({worth} tokens)."
-        )
-        return _instead(look, clearing, "skip", reason)
-    reason = "The trigger fired."
-    return _decision(look, "soft", "fold", reason, span=span, clearing=clearing)
+    if span.tokens >= worth:
+        return None
+    return (
+        f"what may be folded ({span.tokens} tokens) is less than a fold is worth ({worth} tokens)"
+    )
 
 
 def _chosen(look: Look, need: Need, reason: str) -> Decision:
@@ -234,6 +242,8 @@ def _hard(look: Look) -> Decision:
         return _decision(look, "hard", "clear", f"{reason} {ENOUGH}", clearing=clearing)
     span = look.span(look.policy)
     if span is not None and span.tokens >= max(LEAST_SPAN, look.cost(span)):
+        if clearing is not None and look.request is None and look.spares(clearing, span):
+            return _decision(look, "hard", "clear", f"{reason} {NO_LESS}", clearing=clearing)
         return _decision(look, "hard", "fold", reason, span=span, clearing=clearing)
     return _unfolded(look)
 

@@ -101,7 +101,7 @@ class Look:
         return self._frame() + SEGMENT_FRAME + self.policy.segment_cap(span.tokens) + 1
 
     def clearing(self) -> ClearingPlan | None:
-        """The least clearing that reaches the target, or all there is."""
+        """The least clearing that reaches the target, or all there is; without a target, all."""
         return plan_clearing(
             self.messages,
             self.record,
@@ -109,6 +109,7 @@ class Look:
             self.policy,
             self.counter.messages,
             goal=self._reached,
+            least=self.policy.target is not None,
         )
 
     def worthwhile_clearing(self) -> ClearingPlan | None:
@@ -123,12 +124,24 @@ class Look:
 
         By no less than a clearing is worth.
         """
-        policy, tokens = self.policy, self.after(freed)
+        policy = self.policy
         if policy.clearing is not None and freed < policy.clearing.min_share * self.counted:
             return False
-        limits = [n for n in (policy.target, policy.hard) if n is not None]
+        within = policy.target is None or self.after(freed) <= policy.target
+        return within and self.settled(freed)
+
+    def settled(self, freed: int) -> bool:
+        """Whether with so many counted tokens less neither limit would ask for anything."""
+        policy, tokens = self.policy, self.after(freed)
+        if policy.hard is not None and tokens > policy.hard:
+            return False
         usage = replace(self.usage, tokens=tokens)
-        return all(tokens <= n for n in limits) and not fired(policy.clauses, usage, policy.window)
+        return fired(policy.clauses, usage, policy.window) is None
+
+    def spares(self, clearing: ClearingPlan, span: Span) -> bool:
+        """Whether the clearing does what a fold of the span would do: it leaves no more."""
+        folded = span.tokens - self.cost(span)
+        return self.after(clearing.freed) <= self.after(folded) and self.settled(clearing.freed)
 
     def _frame(self) -> int:
         """Tokens of the digest's opening and closing lines, which a first fold brings with it."""

@@ -7,8 +7,9 @@ tokenizer drops one-letter words and knows no script without spaces.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib.util import find_spec
+from itertools import pairwise
 from typing import Any
 
 from langgraph_compaction.digest.sentences import words
@@ -42,18 +43,26 @@ def ranked(texts: Sequence[str], wanted: Sequence[str]) -> list[int]:
 
     Args:
         texts: what is searched.
-        wanted: of `query_words`. Of texts that are equally good the later one comes first.
+        wanted: of `query_words`. Two that stand side by side count as one more word where they do
+            so in a text, too: "invoice 5" is not just any invoice with a 5 in it. Of texts that are
+            equally good the later one comes first.
     """
     # Only those that can match are cut into words: a quick look is a hundred times as fast.
     chosen = [index for index, text in enumerate(texts) if _may_match(text, wanted)]
     corpus = [words(texts[index]) for index in chosen]
     if not any(corpus):
         return []
+    pairs = set(pairwise(wanted))
     index = _index_class()()
-    index.index(corpus, show_progress=False)
-    scores = index.get_scores(list(wanted))
+    index.index([[*one, *_pairs(one, pairs)] for one in corpus], show_progress=False)
+    scores = index.get_scores([*wanted, *_pairs(wanted, pairs)])
     best = sorted(range(len(chosen)), key=lambda n: (-float(scores[n]), -chosen[n]))
     return [chosen[n] for n in best if scores[n] > 0]
+
+
+def _pairs(found: Sequence[str], wanted: Collection[tuple[str, str]]) -> list[str]:
+    """The wanted pairs of words that stand side by side, each as one word."""
+    return [" ".join(pair) for pair in pairwise(found) if pair in wanted]
 
 
 def _index_class() -> Any:

@@ -56,6 +56,11 @@ def read(n: int, *, path: str = "", text: str = "", **more: Any) -> list[BaseMes
     ]
 
 
+def talk(count: int = 12) -> list[BaseMessage]:
+    """What no clearing takes: about 600 tokens each."""
+    return [HumanMessage(f"word{n} " * 200, id=f"w{n}") for n in range(count)]
+
+
 def history(length: int = 10, *odd: BaseMessage) -> list[BaseMessage]:
     return [
         HumanMessage("Fix it.", id="h"),
@@ -146,7 +151,7 @@ def test_what_is_repeated_or_shortened_names_its_handle_too() -> None:
     messages = [*history(0), *wrote, *history(9)[1:]]
     first: Any = compact.view(visited(compact, state_of(messages)))[1]
     assert first.tool_calls[0]["args"]["text"].endswith('cleared ... recall(id="w") shows it.]')
-    compact = node(recall_tool="recall", target=None, trigger=("tokens", 8_700))
+    compact = node(recall_tool="recall", target=8_600, trigger=("tokens", 8_700))
     messages = [*history(7), *read(21, text=text_of(0)), *read(20)]
     older = compact.view(visited(compact, state_of(messages)))[2]
     assert str(older.content).endswith(
@@ -302,11 +307,34 @@ def test_media_in_old_results_become_markers() -> None:
 def test_where_clearing_is_not_enough_the_summariser_reads_the_originals() -> None:
     summariser = Recorder()
     compact = node(summariser, target=2_500)
-    state = visited(compact, state_of(history()))
+    state = visited(compact, state_of(history(10, *talk())))
     assert summariser.prompts
     assert "result 0 line of text" in summariser.read
     assert "[Cleared" not in summariser.read
     assert "clearing" not in state["compaction"]
+
+
+def test_where_a_fold_would_leave_no_less_results_are_cleared() -> None:
+    """Large results in a small window: neither reaches the target, and clearing asks nobody."""
+    summariser = Recorder()
+    compact = node(summariser, target=2_500)
+    told = compact.explain(state_of(history()))
+    assert told.action == "clear"
+    assert "no more than a fold would" in str(told)
+    state = visited(compact, state_of(history()))
+    assert not summariser.prompts
+    assert 2_500 < compact.measure(state).tokens == told.tokens_after
+    small = {"context_window": 8_000, "trigger": ("fraction", 0.8)}
+    hard = node(summariser, target="auto", keep="auto", **small)
+    assert hard.explain(state_of(history(7))).need == "hard"
+    visited(hard, state_of(history(7)))
+    assert not summariser.prompts
+
+
+def test_without_a_target_all_is_cleared_that_may_be() -> None:
+    """Else each clearing would end just below the trigger, and break the prefix at every step."""
+    state = visited(node(target=None), state_of(history()))
+    assert len(cleared(node().view(state))) == 7
 
 
 def test_what_was_cleared_is_folded_from_its_originals_later() -> None:
@@ -452,7 +480,7 @@ def test_extracts_follow_where_clearing_is_not_enough_at_the_hard_limit() -> Non
 
 def test_while_the_summarisers_rest_clearing_goes_on() -> None:
     compact = node(failing, target=2_500)
-    state = visited(compact, state_of(history()))
+    state = visited(compact, state_of(history(10, *talk())))
     assert state["compaction"]["failures"]["count"] == 1
     assert len(cleared(compact.view(state))) == 7  # in the visit whose fold failed
     assert compact.invoke(state) == {}
@@ -486,7 +514,7 @@ def test_only_a_copy_that_stays_is_a_reason_to_clear_the_other() -> None:
         *read(1, path="/b.yaml", text=same), *[m for n in range(2, 7) for m in read(n)],
         *read(7, path="/b.yaml", text=edited), *read(8), *read(9),
     ]  # fmt: skip
-    compact = node(target=None, trigger=("tokens", 9_500), clear_min_share=0.0)
+    compact = node(target=9_400, trigger=("tokens", 9_500), clear_min_share=0.0)
     view = compact.view(visited(compact, state_of(messages)))
     assert "t1" in cleared(view)
     assert "t0" not in cleared(view)

@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from langgraph_compaction import create_recall_tool
 from langgraph_compaction.plan.counting import token_counter
+from langgraph_compaction.recall.ranking import query_words, ranked
 from langgraph_compaction.recall.searching import OF_ONE, RESULTS, Passage, grouped
 from tests.support.runtimes import runtime
 from tests.support.segments import sealed
@@ -23,6 +24,16 @@ def passages(originals: list[int]) -> list[Passage]:
 
 def always(_: Any) -> bool:
     return True
+
+
+def test_two_words_side_by_side_are_wanted_side_by_side() -> None:
+    """Each invoice has a 5 in it somewhere, and longer ones have more of them."""
+    lines = " ".join(f"5 pieces of part {n} at 5 EUR, checked by clerk 5." for n in range(6))
+    texts = [f"Invoice {n} of supplier S{n % 7}. {lines * (n % 3 + 1)}" for n in range(1, 30)]
+    for asked in ("invoice 5", "total of Invoice 5", "Invoice 5 total"):
+        assert ranked(texts, query_words(asked))[0] == 4
+    ordered = ["pump 7 and valve 3", "valve 7 and pump 3", "pump, 7 or 3"]
+    assert ranked(ordered, query_words("valve 7"))[0] == 1
 
 
 @given(st.lists(st.integers(0, 7), max_size=60), st.integers(1, 6))
