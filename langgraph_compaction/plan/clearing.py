@@ -101,6 +101,7 @@ def plan_clearing(
     count: Callable[[Sequence[BaseMessage]], int],
     *,
     goal: Callable[[int], bool],
+    least: bool = True,
 ) -> ClearingPlan | None:
     """The least clearing that reaches the goal, the most there is where none does, None: nothing.
 
@@ -111,6 +112,7 @@ def plan_clearing(
         policy: the numbers to decide by.
         count: tokens of a sequence of messages.
         goal: whether it is reached once so many counted tokens are freed.
+        least: whether to stop there; else all is cleared that may be.
     """
     rule, anchor = policy.clearing, layout.anchor
     if rule is None:
@@ -128,7 +130,7 @@ def plan_clearing(
         repeats=repeats,
         pinned=[message_key(messages[index], index) for index in pinned],
     )
-    stop, freed = _least_stop(reach, found, old, count, goal)
+    stop, freed = _least_stop(reach, found, old, count, goal if least else lambda _: False)
     clearing = reach.until(stop)
     shown = reach.under(clearing).cleared.messages
     new = [index for index in shown if index not in layout.cleared.messages]
