@@ -93,6 +93,8 @@ def restore(
 ) -> dict[str, Any]:
     """A state update that drops a segment and all newer ones, so that their originals show again.
 
+    Cleared results show again as well; where there is no segment yet, they alone do.
+
     The newer ones go, too, because the covered range has one end: a hole in it would have to be
     written down message by message. The messages that show again may be folded anew.
 
@@ -111,6 +113,8 @@ def restore(
     """
     messages, record = read_state(state, messages_key=messages_key, compaction_key=compaction_key)
     segments = record.get("segments", [])
+    if not segments and "clearing" in record:
+        return {compaction_key: by_hand(_uncleared(record), messages)}
     number = _segment_number(segments, segment)
     left, dropped = segments[:number], segments[number:]
     first = left[-1]["last_index"] + 1 if left else 0
@@ -138,8 +142,14 @@ def restore(
         last_id=messages[boundary - 1].id if boundary > 0 else None,
         kept=[i for i in range(boundary) if message_key(messages[i], i) in names],
     )
-    changed.pop("clearing", None)  # what shows again shows as it was
-    return {compaction_key: by_hand(changed, messages)}
+    return {compaction_key: by_hand(_uncleared(changed), messages)}
+
+
+def _uncleared(record: CompactionRecord) -> CompactionRecord:
+    """The record with nothing cleared: what shows again shows as it was."""
+    changed: CompactionRecord = {**record}
+    changed.pop("clearing", None)
+    return changed
 
 
 def _end_of(segment: DigestSegment, messages: Sequence[BaseMessage], anchor: Anchor) -> int:

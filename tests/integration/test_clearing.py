@@ -21,6 +21,7 @@ from langgraph.graph import START, StateGraph
 from langgraph_compaction import (
     CompactionNode,
     CompactionState,
+    ConfigurationError,
     create_recall_tool,
     merge_compaction,
     model_view,
@@ -329,6 +330,16 @@ def test_where_a_fold_would_leave_no_less_results_are_cleared() -> None:
     assert hard.explain(state_of(history(7))).need == "hard"
     visited(hard, state_of(history(7)))
     assert not summariser.prompts
+
+
+def test_a_restore_shows_cleared_results_again_where_there_is_no_digest() -> None:
+    state = visited(node(), state_of(history()))
+    assert cleared(node().view(state))
+    state |= restore(state)
+    assert not cleared(node().view(state))
+    assert model_view(state) == state["messages"]
+    with pytest.raises(ConfigurationError, match="no segments yet"):
+        restore(state)
 
 
 def test_without_a_target_all_is_cleared_that_may_be() -> None:

@@ -204,7 +204,7 @@ def test_what_cannot_fit_names_its_sizes(way: str) -> None:
 def test_what_is_sent_beside_no_messages_at_all_is_named_too(way: str) -> None:
     thread = Thread("hard", way, raises, system_prompt="Be brief. " * 900)
     thread.state["messages"] = []
-    with pytest.raises(BudgetError, match="overhead 2.*, shorten the system prompt") as caught:
+    with pytest.raises(BudgetError, match=r"overhead 2.*, shorten the system prompt") as caught:
         thread.visit()
     assert list(caught.value.sizes) == ["overhead"]
 
