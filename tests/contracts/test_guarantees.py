@@ -59,7 +59,9 @@ def test_every_test_that_the_page_names_exists() -> None:
     named = _TEST.findall(PAGE.read_text("utf-8"))
     assert len(named) > 150
     missing = [
-        (name, link) for name, link in named if name not in defined_in((PAGE.parent / link).resolve())
+        (name, link)
+        for name, link in named
+        if name not in defined_in((PAGE.parent / link).resolve())
     ]
     assert missing == []
 
