@@ -20,11 +20,10 @@ from langgraph_compaction.record import (
     Render,
     message_key,
 )
-from langgraph_compaction.view.anchors import Anchor, fingerprint, locate
-
-PRUNES_REMEMBERED = 16
-"""Prunes of which a record names the first message that left. One run of a subgraph rarely has as
-many; if it has more, the graph around it shows what it still holds of the covered messages."""
+from langgraph_compaction.view.anchors import Anchor, locate
+from langgraph_compaction.view.fingerprints import fingerprint
+from langgraph_compaction.view.places import in_place
+from langgraph_compaction.view.unreached import marks_of
 
 
 def advanced(
@@ -141,6 +140,7 @@ def pruned(
     messages: Sequence[BaseMessage],
     anchor: Anchor,
     archived: str | None,
+    run: str = "",
 ) -> CompactionRecord:
     """The record once the hidden messages have left the channel.
 
@@ -149,16 +149,16 @@ def pruned(
         messages: the messages channel before they leave.
         anchor: where the record ends in it.
         archived: key of the newest item in the archive, None where nothing was archived.
+        run: tells this run of a subgraph from its others; "" where the graph is none.
     """
     kept = [message_key(messages[index], index) for index in anchor.kept]
-    first = str(messages[anchor.hidden[0]].id)
-    marks = [name for name in record.get("pruned_ids", ()) if name != first]
     left = [messages[index] for index in anchor.kept] + list(messages[anchor.boundary :])
     changed: CompactionRecord = {
         **record,
         "pruned": True,
         "pruned_index": anchor.position - 1,
-        "pruned_ids": [*marks, first][-PRUNES_REMEMBERED:],
+        "pruned_marks": marks_of(record, messages, anchor.hidden, run),
+        "pruned_run": run,
         "stayed_ids": kept,
         "stayed_indexes": [anchor.position_of(index) for index in anchor.kept],
         "kept_ids": kept,
@@ -175,7 +175,8 @@ def changed_now(record: CompactionRecord, messages: Sequence[BaseMessage]) -> Co
         "length_at_change": locate(messages, record).position_of(len(messages)),
         "id_at_change": messages[-1].id if messages else None,
     }
-    if messages:
+    if messages and in_place(messages, record):
+        # Where the list was changed, what stands in front may be another tool's, and not covered.
         changed["first_id"] = messages[0].id
     return changed
 

@@ -36,6 +36,7 @@ from langgraph_compaction.run.context import (
     archive_for,
     checked_archive,
     place_of,
+    run_of,
     run_settings,
 )
 from langgraph_compaction.run.drivers import Performer, adrive, drive
@@ -285,6 +286,7 @@ class CompactionNode(Runnable[Any, Update]):
             problems,
             read_request(own),
             self._redact,
+            run=run_of(config),
         )
 
     @cached_property

@@ -184,9 +184,11 @@ class CompactionRecord(TypedDict, total=False):
     """Epoch that the last `forget` began: what other records name as archived before it is gone."""
     pruned_index: int
     """Position of the last message covered when the last of them were removed, inclusive."""
-    pruned_ids: list[str]
-    """Ids of the first message that each of the last few prunes removed: where one of them is in a
-    channel, the prune did not reach that channel."""
+    pruned_marks: list[str]
+    """Marks of what the present run covered, and of what was covered before it: they tell what is
+    covered in a channel that the prune did not reach. See `view.unreached`."""
+    pruned_run: str
+    """Which run of a subgraph made them; "" where the graph is none."""
     stayed_ids: list[str]
     """Keys of the messages up to there that stayed: the kept ones of that time."""
     stayed_indexes: list[int]
@@ -244,7 +246,7 @@ _PARTS = {
 _TOGETHER = (
     ("kept_hints", "kept_ids"),
     ("pruned_index", "pruned"),
-    ("pruned_ids", "pruned"),
+    ("pruned_marks", "pruned"),
     ("stayed_ids", "pruned"),
     ("archived_prunes", "archived"),
 )

@@ -57,7 +57,7 @@ def pruned(
         return Change(record)
     head = outcome if isinstance(outcome, str) else None
     removed = tuple(str(ids[index]) for index in anchor.hidden)
-    return Change(changes.pruned(record, visit.messages, anchor, head), removed)
+    return Change(changes.pruned(record, visit.messages, anchor, head, visit.run), removed)
 
 
 def _archive(visit: Visit, record: CompactionRecord, anchor: Anchor) -> ArchiveOriginals:

@@ -33,6 +33,7 @@ class Visit:
         request: the request for compaction in the thread's settings, carried out or not.
         redact: takes secrets out of what is sent to a summariser and of what is stored.
         until: where a span has to end that an earlier visit chose, None: this one chooses.
+        run: tells the present run of a subgraph from its others; "" where the graph is none.
     """
 
     messages: Sequence[BaseMessage]
@@ -44,6 +45,7 @@ class Visit:
     request: Request | None = None
     redact: Redact | None = None
     until: Until | None = None
+    run: str = ""
 
     def texts(self, segments: Sequence[DigestSegment]) -> list[str]:
         """The texts of segments as they may be sent: some may be older than the hook.

@@ -15,8 +15,8 @@ from langgraph_compaction.plan.pins import protected
 from langgraph_compaction.plan.policy import ClearingRule, Policy
 from langgraph_compaction.record import Clearing, CompactionRecord, message_key
 from langgraph_compaction.view import Layout
-from langgraph_compaction.view.anchors import fingerprint
 from langgraph_compaction.view.clearing import apply_clearing, place_of
+from langgraph_compaction.view.fingerprints import fingerprint
 from langgraph_compaction.view.pairing import Group, calls_of, first_open, groups
 
 

@@ -118,6 +118,10 @@ class Background:
         self._folds: OrderedDict[Key, Fold] = OrderedDict()
         self._lock = Lock()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, as in another process, begins with none."""
+        return type(self), ()
+
     def __len__(self) -> int:
         return len(self._folds)
 

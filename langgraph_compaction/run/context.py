@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -47,15 +48,29 @@ def place_of(config: RunnableConfig | None = None) -> tuple[str, ...] | None:
     Args:
         config: the run's config; None: that of the run this is called in.
     """
+    configurable = _configurable(config)
+    if configurable.get("thread_id") is None:
+        return None
+    return namespace_of(configurable["thread_id"], str(configurable.get("checkpoint_ns") or ""))
+
+
+def run_of(config: RunnableConfig | None = None) -> str:
+    """What tells one run of a subgraph from its others; "" in the outermost graph of a thread.
+
+    Args:
+        config: the run's config; None: that of the run this is called in.
+    """
+    graphs = str(_configurable(config).get("checkpoint_ns") or "").rpartition("|")[0]
+    return hashlib.sha256(graphs.encode()).hexdigest()[:16] if graphs else ""
+
+
+def _configurable(config: RunnableConfig | None) -> Mapping[str, Any]:
     if config is None:
         try:
             config = get_config()
         except RuntimeError:  # LangGraph's answer outside a run
-            return None
-    configurable = config.get("configurable") or {}
-    if configurable.get("thread_id") is None:
-        return None
-    return namespace_of(configurable["thread_id"], str(configurable.get("checkpoint_ns") or ""))
+            return {}
+    return config.get("configurable") or {}
 
 
 RUN_STORE = "run"

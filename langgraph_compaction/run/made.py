@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
 
@@ -44,6 +44,10 @@ class MadeFolds:
     def __init__(self) -> None:
         self._made: OrderedDict[Place, _Made] = OrderedDict()
         self._lock = Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, as in another process, begins with none."""
+        return type(self), ()
 
     def note(self, place: Place | None, record: CompactionRecord) -> None:
         """Remember the fold that a visit returns.

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from langgraph_compaction.record import Clearing, message_key
-from langgraph_compaction.view.anchors import fingerprint
 from langgraph_compaction.view.arguments import shortened_calls
 from langgraph_compaction.view.blocks import block_marker, blocks_of, is_reasoning, visible_text
+from langgraph_compaction.view.fingerprints import fingerprint
 from langgraph_compaction.view.marks import is_marked
 from langgraph_compaction.view.pairing import Group, Run, calls_of, groups
 from langgraph_compaction.view.remedies import CALL_AGAIN, again, shared_call_ids

@@ -4,87 +4,18 @@ Whatever the graphs share, nothing is hidden that no digest covers, every call o
 that a provider accepts, and a message is folded once, wherever LangGraph keeps the record.
 """
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import pytest
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
-from langgraph.checkpoint.memory import InMemorySaver
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import add_messages
-from langgraph.store.memory import InMemoryStore
 from typing_extensions import TypedDict
 
-from langgraph_compaction import (
-    CompactionNode,
-    CompactionRecord,
-    CompactionState,
-    merge_compaction,
-)
-from tests.integration.doubles import (
-    STEPS,
-    WINDOW,
-    ScriptedModel,
-    assert_valid,
-    loop,
-    request,
-    shows_digest,
-    steps_done,
-    worker,
-)
+from langgraph_compaction import CompactionRecord, CompactionState, merge_compaction
+from tests.integration.doubles import assert_valid, request, shows_digest, steps_done
 from tests.integration.ledger import Ledger
-
-THREAD: Any = {"configurable": {"thread_id": "t"}, **STEPS}
-
-
-class Agent:
-    """An agent with its compaction, as a graph, and all that it saw and said."""
-
-    def __init__(self, ledger: Ledger | None = None, **options: Any) -> None:
-        compiled = {key: options.pop(key) for key in ("state", "checkpointer") if key in options}
-        self.ledger = ledger or Ledger()
-        self.model: ScriptedModel = options.pop("model", None) or worker()
-        self.events: list[dict[str, Any]] = []
-        settings = {"context_window": WINDOW, "token_counter": "estimate"}
-        self.compact = CompactionNode(self.ledger, hook=self.events.append, **(settings | options))
-        self.graph = loop(self.compact, self.model, **compiled)
-
-    @property
-    def told(self) -> list[str]:
-        """Reasons of the failures that it reported."""
-        return [one["reason"] for one in self.events if one["type"] == "compaction.failed"]
-
-    def check(self, values: Any) -> None:
-        """Nothing of a state is lost, and a provider would have accepted every call."""
-        view = self.compact.view(values)
-        assert self.ledger.faults(values[self.compact.messages_key], view) == []
-        assert_valid(self.model.calls)
-
-
-def around(*nodes: Any, state: type[Any] = CompactionState) -> Any:
-    """A graph with a thread whose nodes run one after the other."""
-    builder: Any = StateGraph(state)
-    before = START
-    for number, node in enumerate(nodes):
-        builder.add_node(f"n{number}", node)
-        builder.add_edge(before, f"n{number}")
-        before = f"n{number}"
-    return builder.compile(checkpointer=InMemorySaver(), store=InMemoryStore())
-
-
-def run(graph: Any, *spans: tuple[int, int]) -> tuple[Any, list[BaseMessage]]:
-    """Runs of a thread, one for each span of steps.
-
-    Returns:
-        The values of the state in the end, and every message that there ever was.
-    """
-    seen: dict[str, BaseMessage] = {}
-    for first, last in spans:
-        asked = {"messages": [request(first, last)]}
-        for _, values in graph.stream(asked, THREAD, stream_mode="values", subgraphs=True):
-            seen |= {message.id: message for message in values["messages"]}
-    return graph.get_state(THREAD).values, list(seen.values())
-
+from tests.integration.nested import THREAD, Agent, around, asked, run
 
 TENS = tuple((first, first + 9) for first in range(1, 40, 10))
 
@@ -185,11 +116,6 @@ class Own(TypedDict):
     west: Annotated[list[AnyMessage], add_messages]
     east_record: Annotated[CompactionRecord, merge_compaction]
     west_record: Annotated[CompactionRecord, merge_compaction]
-
-
-def asked(messages: Sequence[BaseMessage]) -> tuple[int, int]:
-    words = messages[-1].text.removesuffix(".").split()
-    return int(words[2]), int(words[4])
 
 
 def test_agents_with_messages_of_their_own_never_see_each_others_digests() -> None:

@@ -18,9 +18,11 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from langgraph_compaction.changes import advanced, pruned, revised
+from langgraph_compaction.corrections import by_hand
 from langgraph_compaction.record import CompactionRecord, DigestSegment
 from langgraph_compaction.view import build_view
 from langgraph_compaction.view.anchors import Anchor, locate
+from langgraph_compaction.view.unreached import MOST_MARKS
 
 
 def said(name: str, text: str | None = None) -> BaseMessage:
@@ -80,16 +82,17 @@ RECORD = folded(chat("abcdef"), 3)
 
 # What the list has become, and what the view shows of it.
 PLACES = {
-    "nothing happened": "abcdef #def  abcdefgh #defgh  abc #",
+    "nothing happened": "abcdef #def  abcdefgh #defgh",
     "one anchor is enough, however far it moved to the front": (
-        "acdef #def  cdef #def  def #def  abdef #def  abcef #ef  cef #ef  c #"
+        "acdef #def  cdef #def  def #def  abdef #def  abcef #ef  cef #ef"
     ),
+    "cut back to what is covered: the newest request is what is to be answered": "abc #c  c #c",
     "both are gone: not even the digest belongs here": (
         "abef abef  ef ef  ab ab  xyzuvw xyzuvw  x x"
     ),
     "rewound to before the fold, and gone on differently": "abxyz abxyz  axyzuv axyzuv",
     "what was folded is a new message at the end": "abdefc #defc  bdefca #bdefca  abcefd #efd",
-    "the same, where its index happens to be right": "adc #dc  dec #dec  abced #ed  bcedx #bedx",
+    "the same, where its index happens to be right": "adc #dc  dec #dec  abced #ed  bcedx bcedx",
 }
 
 
@@ -122,12 +125,51 @@ def test_what_another_tool_puts_in_front_is_shown() -> None:
     assert shown(chat("xyfgh"), longer) == "#xygh"
 
 
+@pytest.mark.parametrize("now", ["xydefgh", "xyfgh", "defgh", "xyzuvw"])
+def test_a_change_by_hand_makes_nothing_of_it_known(now: str) -> None:
+    longer = folded(chat("abcdefgh"), 6)
+    edited = by_hand(longer, chat(now))
+    assert shown(chat(now), edited) == shown(chat(now), longer)
+
+
 def test_an_older_segment_or_a_kept_message_proves_what_stands_before_it() -> None:
     older = folded(chat("abcdefg"), 5, record=folded(chat("abcdefg"), 2))
     assert shown(chat("abcg"), older) == "#cg"
     kept = folded(chat("abcdefg"), 5, kept=[2])
     assert shown(chat("abcg"), kept) == "#cg"
     assert shown(chat("abcdg"), kept) == "#cdg"
+
+
+def test_what_is_put_in_is_shown_where_older_messages_were_deleted_before_the_fold() -> None:
+    # Positions count the deleted ones, so that they run ahead of the places in the list.
+    older = folded(chat("abcdefgh"), 3)
+    later = folded(chat("cdefgh"), 4, record=older)
+    assert shown(chat("cdefgh"), later) == "#gh"
+    assert later["last_summarized_index"] == 5
+    for now in ("cxdefgh", "xcdefgh", "cdxefgh", "cdefxgh", "cxdefyg", "xydefgh"):
+        visible = shown(chat(now), later)
+        assert [name for name in now if name in "xygh" and name not in visible] == [], now
+
+
+def test_a_thread_that_was_cut_back_shows_its_newest_request() -> None:
+    messages = [*chat("ab"), AIMessage("<c>", id="c"), *chat("de")]
+    record = folded(messages, 4)
+    assert shown(messages, record) == "#e"
+    assert shown(messages[:4], record) == "#d"
+    assert shown([*messages[:3], said("d", "<D>")], record) == "#D"  # and asked in other words
+    assert shown([*messages[:4], said("f")], record) == "#f"
+    assert shown(messages[:2], record) == "ab"
+    older = folded(messages, 4, record=folded(messages, 3))
+    assert shown(messages[:3], older) == "#bc"  # up to the end of an older segment
+    # Where everything was folded, nothing was cut off.
+    assert shown(messages, folded(messages, 5)) == "#"
+
+
+def test_a_message_of_a_cleared_chat_that_was_added_again_proves_nothing() -> None:
+    for now in ("xyc", "xycz", "xc", "xyzuvc"):
+        assert shown(chat(now), RECORD) == now
+    older = folded(chat("abcdefg"), 5, record=folded(chat("abcdefg"), 2))
+    assert shown(chat("xbz"), older) == "xbz"
 
 
 def test_a_survivor_that_was_added_again_proves_nothing() -> None:
@@ -225,6 +267,9 @@ PRUNED = {
     "the chat was cleared, and next is a new message": "xd #xd",
     "the channel of a parent graph, which a subgraph's prune does not reach": "abcde #ade",
     "next is gone": "ae #ae  aef #aef",
+    "what ran beside the subgraph is shown there": "abcxyde #axyde  abcxyaz #axyaz",
+    "but only behind what is proven to be covered": "xbcyde #xbcyde",
+    "next was removed and added again": "aed #aed  aefd #aefd",
     "no kept message is left, so the chat was cleared": "xyz xyz",
 }
 
@@ -265,6 +310,58 @@ def test_a_prune_of_everything_is_anchored_by_what_was_kept() -> None:
     )
     assert shown([], nothing) == "#"
     assert (locate(chat("de"), nothing).boundary, locate(chat("de"), nothing).position) == (0, 3)
+
+
+def prune(
+    messages: list[BaseMessage], record: CompactionRecord, run: str = "r"
+) -> tuple[list[BaseMessage], CompactionRecord]:
+    """The channel and the record after a prune."""
+    anchor = locate(messages, record)
+    left = [messages[index] for index in anchor.kept] + messages[anchor.boundary :]
+    return left, pruned(record, messages, anchor, None, run)
+
+
+def numbers(first: int, last: int) -> list[BaseMessage]:
+    return [said(f"m{number}", f"<{number}>") for number in range(first, last)]
+
+
+@pytest.mark.parametrize("given", [3, 40, MOST_MARKS - 1])
+@pytest.mark.parametrize("task", [(), (0,)])
+def test_the_graph_around_hides_what_runs_of_a_subgraph_covered(
+    given: int, task: tuple[int, ...]
+) -> None:
+    # Each run is given all that the graph around has, and makes, folds and prunes a lot itself.
+    around, record, made = numbers(0, given), CompactionRecord(), given
+    for run in range(3):
+        inside = list(around)
+        for _ in range(20):
+            boundary = locate(inside, record).boundary
+            inside += numbers(made, made + 20)
+            made += 20
+            fresh = folded(inside, max(len(inside) - 5, boundary + 1), kept=task, record=record)
+            inside, record = prune(inside, fresh, f"run {run}")
+        known = {message.id for message in around}
+        beside = numbers(10_000 + 10 * run, 10_003 + 10 * run)
+        around += [*beside, *(message for message in inside if message.id not in known)]
+        anchor = locate(around, record)
+        visible = [message.id for n, message in enumerate(around) if n not in set(anchor.hidden)]
+        assert visible == [m.id for m in (*(around[i] for i in task), *beside, *inside[-5:])]
+        around += numbers(made, made + 3)
+        made += 3
+
+
+def test_beyond_its_marks_the_graph_around_shows_more_and_loses_nothing() -> None:
+    around = numbers(0, MOST_MARKS + 20)
+    _, record = prune(around, folded(around, MOST_MARKS + 10))
+    anchor = locate([*around, said("x")], record)
+    assert anchor.digest
+    assert anchor.hidden == tuple(range(MOST_MARKS))
+
+
+def test_a_graph_around_in_which_everything_was_folded_shows_what_came_after() -> None:
+    around = chat("abcd")
+    inside, record = prune([*around, said("e")], folded([*around, said("e")], 5))
+    assert shown([*around, said("x"), *inside], record) == "#x"
 
 
 def test_a_fold_of_what_a_prune_left_moves_no_anchor() -> None:
@@ -377,6 +474,7 @@ class Edited:
                 not self.prunes
                 and unmoved
                 and self.anchored
+                and message is not self.messages[-1]  # cut back to it, it is shown
                 and message.content in visible
                 and message.content in self.covered
             ):

@@ -148,7 +148,7 @@ def test_segments_may_begin_anywhere_and_take_in_kept_messages_alone(
     [
         ("kept_ids", {"kept_hints": [0]}),
         ("pruned", {"pruned_index": 3}),
-        ("pruned", {"pruned_ids": ["h"]}),
+        ("pruned", {"pruned_marks": ["h"]}),
         ("pruned", {"stayed_ids": ["h"]}),
         ("archived", {"archived_prunes": 2}),
     ],
