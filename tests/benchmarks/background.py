@@ -146,8 +146,8 @@ async def _settled(compact: CompactionNode | None) -> None:
 
 def print_times(seconds: float) -> None:
     print(
-        "| steps | agent | p50 before a fold is due, ms | p50 from then on, ms | of the processor, ms "
-        "| longest, ms | folds |\n|---|---|---:|---:|---:|---:|---:|"
+        "| steps | agent | p50 before a fold is due, ms | p50 from then on, ms "
+        "| of the processor, ms | longest, ms | folds |\n|---|---|---:|---:|---:|---:|---:|"
     )
     kinds = {
         "none": "without the node",

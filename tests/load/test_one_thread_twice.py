@@ -35,7 +35,8 @@ def config(run: str = "") -> Any:
 def node_of(scribe: Scribe, mode: str) -> CompactionNode:
     return CompactionNode(
         scribe.model,
-        context_window=8_000,
+        context_window=20_000,
+        max_digest_tokens=800,
         trigger=("tokens", 900),
         keep=("tokens", 300),
         min_fold_tokens=100,
