@@ -16,9 +16,8 @@ from langgraph_compaction.archive.texts import CALL, full_text, plain_text
 from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.view import build_view
 from langgraph_compaction.view.anchors import locate
+from langgraph_compaction.view.clipping import SHORTEST, text_size
 
-CLIPPED_CHARS = 4_000
-"""Characters of a message in the view above which it may be shown in part: it is searched, too."""
 MARK_DIGITS = 16
 """Hexadecimal digits of a mark: a text that holds its own takes 2**64 attempts to find."""
 ID_CHARS = 100
@@ -35,7 +34,8 @@ class Original:
         type: of the message.
         name: of the message.
         call_ids: of the calls that it makes or answers.
-        seen: whether the agent sees it in full anyway.
+        in_view: whether it stands in the agent's view, perhaps in part.
+        seen: whether the agent surely sees it in full anyway.
     """
 
     position: int | None
@@ -43,6 +43,7 @@ class Original:
     type: str
     name: str | None
     call_ids: tuple[str, ...]
+    in_view: bool
     seen: bool
     _held: BaseMessage | Archived
 
@@ -82,6 +83,8 @@ class Original:
         message = None if isinstance(self._held, Archived) and excerpt else self.message()
         if isinstance(message, ToolMessage) and message.status == "error":
             parts.append("outcome=error")
+        if self.in_view:
+            parts.append("in_view=yes")
         return f"<{tag} {' '.join(parts)} mark={mark}>\n{text}\n</{tag} {mark}>"
 
     def in_full(self, call_id: str | None = None) -> str:
@@ -97,7 +100,9 @@ def in_state(messages: Sequence[BaseMessage], record: CompactionRecord) -> list[
     """The messages of the channel, hidden or not."""
     anchor = locate(messages, record)
     view = build_view(messages, record)  # kept: an object's identity holds while it lives
-    seen = {id(message) for message in view}
+    shown = {id(message) for message in view}
+    # What the record leaves open the node's settings fill, which only the node knows.
+    clips_known = "clip_result_bytes" in record.get("render", {})
     pruned = record.get("pruned_index", anchor.position - 1) if record.get("pruned") else -1
     places = [anchor.position_of(index) for index in range(len(messages))]
     return [
@@ -108,11 +113,17 @@ def in_state(messages: Sequence[BaseMessage], record: CompactionRecord) -> list[
             type=message.type,
             name=message.name,
             call_ids=call_ids(message),
-            seen=id(message) in seen and len(str(message.content)) < CLIPPED_CHARS,
+            in_view=id(message) in shown,
+            seen=id(message) in shown and (clips_known or _never_clipped(message)),
             _held=message,
         )
         for index, message in enumerate(messages)
     ]
+
+
+def _never_clipped(message: BaseMessage) -> bool:
+    """Whether no settings clip a message: results alone have a limit that no record names."""
+    return not isinstance(message, ToolMessage) or text_size(message) <= SHORTEST
 
 
 def with_archived(state: Sequence[Original], archived: Sequence[Archived]) -> list[Original]:
@@ -136,6 +147,7 @@ def with_archived(state: Sequence[Original], archived: Sequence[Archived]) -> li
             type=one.type,
             name=one.name,
             call_ids=one.call_ids,
+            in_view=False,
             seen=False,
             _held=one,
         )

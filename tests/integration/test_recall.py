@@ -247,6 +247,41 @@ def test_a_result_that_is_clipped_in_the_view_is_searched() -> None:
     assert "the needle" in answer
 
 
+def test_what_a_node_clips_before_its_first_record_is_searched() -> None:
+    """The tool does not know the node's settings; nothing is frozen until a first fold."""
+    compact = CompactionNode(ExtractiveSummarizer(), context_window=8_000, recall_tool="recall")
+    calls = [{"name": "get", "args": {"n": n}, "id": f"g{n}"} for n in range(10)]
+    text = f"{'filler words ' * 140}needle%d {'more words ' * 120}"
+    messages = [
+        HumanMessage(f"Find the needle3. {'Take your time. ' * 99}", id="h"),
+        AIMessage("", id="a", tool_calls=calls),
+        *(ToolMessage(text % n, tool_call_id=f"g{n}", name="get", id=f"r{n}") for n in range(10)),
+    ]
+    state: Any = {"messages": messages, "compaction": {}}
+    assert compact.invoke(state) == {}
+    view = compact.view(state)
+    assert "needle3 " not in view[5].text
+    assert view[0] is messages[0]  # settings clip results alone
+    state["messages"] = [*messages, asking(query="needle3")]
+    answer = graph().invoke(state, THREAD)["messages"][-1].content
+    assert "needle3 more words" in answer
+    labels = re.findall(r'<excerpt position=5 id="r3" type=tool name=get in_view=yes mark=', answer)
+    assert len(labels) == answer.count("<excerpt ") == 1
+
+
+def test_what_the_record_says_is_shown_whole_is_not_searched() -> None:
+    long = ToolMessage("heron " * 900, tool_call_id="c", name="read", id="t")
+    call = AIMessage("", id="a", tool_calls=[{"name": "read", "args": {}, "id": "c"}])
+    for limit, found in ((9_000, []), (0, []), (900, ["3"])):
+        folded = [HumanMessage("One.", id="m3"), HumanMessage("Two.", id="m4")]
+        messages = [*folded, call, long, asking(query="heron")]
+        render = {"clip_result_bytes": limit}
+        state = {"messages": messages, "compaction": record(2, 2, messages, render=render)}
+        answer = graph().invoke(state, THREAD)["messages"][-1].content
+        assert re.findall(r"<excerpt position=(\d)", answer) == found
+        assert "in_view" not in answer  # what is clipped stands there in part
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

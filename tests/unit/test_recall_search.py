@@ -109,7 +109,7 @@ def test_what_stands_in_one_long_result_is_all_found_three_passages_a_page() -> 
 
 def test_a_long_result_hides_no_other_message() -> None:
     messages = [
-        HumanMessage("A needle of my own. " + "It is small. " * 400, id="h"),
+        ToolMessage("A needle of my own. " * 20, tool_call_id="b", name="read", id="h"),
         ToolMessage(log(20, 40), tool_call_id="c", name="read", id="t"),
     ]
     first = answers(messages)[0]
