@@ -38,6 +38,7 @@ HEADER = (
 )
 """Opens every answer that holds originals."""
 
+_BOTH = "[A message and a call have this id: first the message, then the call and its result.]"
 _ELSEWHERE = (
     "The record names archived originals that the recall tool %r does not find. If the node has "
     "an archive= of its own, pass the same store to the tool: create_recall_tool(archive=...). If "
@@ -169,17 +170,19 @@ class _Answer:
     note: str
 
     def by_id(self, originals: Sequence[Original], handle: str) -> Content:
-        found, is_call_id = with_handle(originals, handle)
-        if not found:
+        named, called = with_handle(originals, handle)
+        if not named and not called:
             shown = json.dumps(storable(handle[:ID_CHARS]), ensure_ascii=False)
             return self._nothing(
                 f"No message or tool call of this conversation has the id {shown}."
             )
-        blocks = self._media(found)
+        blocks = self._media([*named, *called])
         if blocks:
             return blocks
-        call_id = handle if is_call_id and len(found) > 1 else None
-        return self._paged("\n".join(one.in_full(call_id) for one in found))
+        # Of a call that nothing answers all is shown that stands beside it.
+        call_id = handle if len(named) + len(called) > 1 else None
+        parts = [one.in_full() for one in named] + [one.in_full(call_id) for one in called]
+        return self._paged("\n".join([*([_BOTH] if named and called else []), *parts]))
 
     def by_position(self, originals: Sequence[Original]) -> str:
         if not originals:

@@ -161,13 +161,14 @@ def _place(original: Original) -> int:
     return -1 if original.position is None else original.position
 
 
-def with_handle(originals: Sequence[Original], handle: str) -> tuple[list[Original], bool]:
-    """The originals that an id names, and whether it is that of a call.
+def with_handle(
+    originals: Sequence[Original], handle: str
+) -> tuple[list[Original], list[Original]]:
+    """The originals with an id, and what else makes or answers a call with that id.
 
-    A message's id comes first; what has the id of a call is what makes and what answers it.
+    Some agents number both messages and calls: then an id may be of either.
     """
     known = {handle, storable(handle)}
     named = [one for one in originals if one.id in known]
-    if named:
-        return named, False
-    return [one for one in originals if not known.isdisjoint(one.call_ids)], True
+    called = [one for one in originals if not known.isdisjoint(one.call_ids)]
+    return named, [one for one in called if one not in named]

@@ -169,6 +169,47 @@ def test_a_call_is_found_with_its_result_by_the_id_of_the_call(ask: Any) -> None
     assert "no such file: other.log" in answer
 
 
+def test_an_id_of_a_message_and_of_a_call_brings_both() -> None:
+    """Where an agent numbers messages and calls alike, a placeholder names the call."""
+    messages: list[BaseMessage] = [HumanMessage("go", id="1")]
+    for n in range(9):
+        call = {"name": "t", "args": {"n": n}, "id": f"{n + 1}"}
+        messages.append(AIMessage("", tool_calls=[call], id=f"{2 * n + 2}"))
+        text = f"text {n} here. " * 150
+        messages.append(ToolMessage(text, tool_call_id=f"{n + 1}", name="t", id=f"{2 * n + 3}"))
+    options: Any = {"trigger": ("tokens", 2_000), "keep": ("tokens", 500)}
+    compact = CompactionNode(
+        ExtractiveSummarizer(), context_window=8_000, recall_tool="recall", **options
+    )
+    state: Any = {"messages": messages, "compaction": {}}
+    state |= compact.invoke(state)
+
+    def ask(arguments: dict[str, Any]) -> Any:
+        asked = {**state, "messages": [*state["messages"], asking(**arguments)]}
+        return graph().invoke(asked, THREAD)["messages"][-1].content
+
+    answer = whole(ask, id="3")
+    assert "[A message and a call have this id" in answer
+    found = re.findall(r'<original position=(\d+) id="(\d+)"', answer)
+    assert found == [("2", "3"), ("5", "6"), ("6", "7")]
+    assert '[call] t {"n": 2}' in answer
+    for n in range(1, 10):
+        assert f"text {n - 1} here. " * 150 in whole(ask, id=str(n))
+    assert "have this id" not in whole(ask, id="18")  # a message's alone
+
+
+def test_a_result_that_is_named_like_its_call_comes_with_the_call() -> None:
+    call = {"name": "read", "args": {"path": "a"}, "id": "c"}
+    messages = [
+        HumanMessage("Read.", id="h"),
+        AIMessage("", id="a", tool_calls=[call]),
+        ToolMessage("The text.", tool_call_id="c", id="c"),
+        asking(id="c"),
+    ]
+    answer = graph().invoke({"messages": messages}, THREAD)["messages"][-1].content
+    assert re.findall(r"<original position=(\d)", answer) == ["2", "1"]
+
+
 def test_reasoning_is_left_out_and_media_are_markers(ask: Any) -> None:
     answer = ask({"first": 0, "last": 1}) + ask({"id": "m4"})
     assert "I see." in answer
