@@ -39,7 +39,8 @@ agents, which go on meanwhile, folds are fewer, and take half as many steps more
 SPARE = 3
 """So many times these steps more, so that no thread ends before all kills are done."""
 WAIT = 120.0
-"""Seconds after which a process that neither ends nor stands still is a fault."""
+"""Seconds after which a process that neither ends nor stands still is a fault; one that is to work
+on to the end of its thread has five times as many."""
 RANDOM_SECONDS = (0.0, 0.6)
 """Seconds after which a process is killed that is killed at random."""
 
@@ -135,7 +136,9 @@ def _one(job: Job, chance: random.Random, report: Report) -> str:
     where, killed = "", False
     try:
         while where != "done":
-            patience = chance.uniform(*RANDOM_SECONDS) if where and job.place == "random" else WAIT
+            patience = WAIT if job.place else 5 * WAIT
+            if where and job.place == "random":
+                patience = chance.uniform(*RANDOM_SECONDS)
             if not ours.poll(patience):
                 if job.place != "random":
                     report.faults.append(f"{job} hangs after {where!r}")
