@@ -26,8 +26,17 @@ ITEM_VERSION = 1
 TEXT_CHARS = 20_000
 """Characters of a message's plain text that its item holds for a search, head and tail."""
 
+POSITION_DIGITS = 10
+"""Digits of the position at the start of a key: so keys are in the order of the thread."""
+LOST = "lost"
+"""Key of the item before a damaged one that does not say which that is; no item has it."""
+
 _SERIALIZER = JsonPlusSerializer()
 _NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+class DamagedItemError(CompactionError):
+    """The value of an item holds no message any more. Not public: an answer says it in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +45,7 @@ class Archived:
 
     Attributes:
         key: of its item in the store.
-        position: in the thread, 0-based.
+        position: in the thread, 0-based; -1 where the item is damaged and does not say.
         id: of the message; None where it has none.
         type: of the message: "human", "ai", "tool" and so on.
         name: of the message: for a tool result the tool's.
@@ -59,25 +68,35 @@ class Archived:
 
     @classmethod
     def of(cls, key: str, value: Mapping[str, Any]) -> Archived:
-        """The original that an item of the store holds."""
+        """The original that an item of the store holds.
+
+        Whatever the value is: one that was damaged is not to take the others with it.
+        """
+        position = value.get("position")
+        previous = value.get("previous", LOST)
         return cls(
             key=key,
-            position=value["position"],
-            id=value["id"],
-            type=value["type"],
-            name=value["name"],
-            call_ids=tuple(value["call_ids"]),
-            text=value["text"],
-            previous=value["previous"],
-            also=tuple(value.get("also", ())),
+            position=position if isinstance(position, int) else _position_in(key),
+            id=_text_or_none(value.get("id")),
+            type=_text_or_none(value.get("type")) or "unknown",
+            name=_text_or_none(value.get("name")),
+            call_ids=_texts(value.get("call_ids")),
+            text=_text_or_none(value.get("text")) or "",
+            previous=previous if previous is None or isinstance(previous, str) else LOST,
+            also=_texts(value.get("also")),
             _value=value,
         )
 
     def says(self, message: BaseMessage) -> bool:
         """Whether a message says the same: its text, its calls and its media."""
-        if (self.type, self.text) != (message.type, _text(message)):
+        if self.type != message.type:
             return False
-        return self._value["v"] > ITEM_VERSION or self.message().content == message.content
+        try:
+            own = self.message()
+        except CompactionError:  # of a newer version, or damaged: its text is all there is
+            return self.text == _text(message)
+        # Not by the text in the item: other versions may leave out something else.
+        return own.content == message.content and plain_text(own) == plain_text(message)
 
     def message(self) -> BaseMessage:
         """The message itself, equal to the one that was archived.
@@ -86,19 +105,28 @@ class Archived:
         artifact is a list); what that cannot hold either is replaced by the name of its type.
 
         Raises:
+            DamagedItemError: it cannot be read.
             CompactionError: a newer version of this package wrote the item.
         """
-        if self._value["v"] > ITEM_VERSION:
+        version = self._value.get("v")
+        if isinstance(version, int) and version > ITEM_VERSION:
             raise CompactionError(
                 f"The archived message {self.key!r} was written by a newer version of "
-                f"langgraph_compaction (format {self._value['v']}, this one reads up to "
+                f"langgraph_compaction (format {version}, this one reads up to "
                 f"{ITEM_VERSION}). Upgrade langgraph_compaction wherever this thread runs."
             )
-        restored = _restored(self._value)
-        if isinstance(restored, BaseMessage):
-            return restored
-        # What LangGraph's strict mode makes of a class that it does not know: the fields.
-        return messages_from_dict([{"type": self.type, "data": dict(restored)}])[0]
+        try:
+            restored = _restored(self._value)
+            if isinstance(restored, BaseMessage):
+                return restored
+            # What LangGraph's strict mode makes of a class that it does not know: the fields.
+            return messages_from_dict([{"type": self.type, "data": dict(restored)}])[0]
+        except Exception as error:
+            raise DamagedItemError(
+                f"The archived message {self.key!r} cannot be read ({type(error).__name__}): its "
+                "item in the store was changed or is damaged. Put it back from a backup of the "
+                "store."
+            ) from error
 
 
 def item_of(
@@ -124,8 +152,23 @@ def item_of(
     body = value.get("message"), value.get("serialised")
     identity = [previous, position, message.id, message.type, *body, *also]
     digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:32]
-    key = f"{position:010d}-{digest}"
+    key = f"{position:0{POSITION_DIGITS}d}-{digest}"
     return key, {**value, "key": key}
+
+
+def _position_in(key: str) -> int:
+    """The position that the key of an item begins with."""
+    digits = key.partition("-")[0]
+    return int(digits) if digits.isdecimal() and len(digits) == POSITION_DIGITS else -1
+
+
+def _text_or_none(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    found = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+    return tuple(one for one in found if isinstance(one, str))
 
 
 def _text(message: BaseMessage) -> str:

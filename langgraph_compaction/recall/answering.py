@@ -251,9 +251,10 @@ class _Answer:
         """One message with images or files as they are, if the tool may and they fit."""
         if not self.options.media or len(found) != 1 or (self.request.page or 1) > 1:
             return []
+        message = found[0].message()
         blocks = [
             {"type": "text", "text": block} if isinstance(block, str) else block
-            for block in blocks_of(found[0].message().content)
+            for block in blocks_of(message.content if message else "")
             if not is_reasoning(block) and not is_call(block)
         ]
         kinds = {block_type(block) for block in blocks}

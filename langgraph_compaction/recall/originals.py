@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 from langchain_core.messages import BaseMessage, ToolMessage
 
 from langgraph_compaction.archive import Archived
-from langgraph_compaction.archive.items import TEXT_CHARS, call_ids, storable
+from langgraph_compaction.archive.items import TEXT_CHARS, DamagedItemError, call_ids, storable
 from langgraph_compaction.archive.texts import CALL, full_text, plain_text
 from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.view import build_view
@@ -22,6 +23,11 @@ MARK_DIGITS = 16
 """Hexadecimal digits of a mark: a text that holds its own takes 2**64 attempts to find."""
 ID_CHARS = 100
 """Characters of an id that a label shows; a longer one is no help to a model."""
+
+DAMAGED = "[This original could not be read: its item in the archive is damaged.]"
+KEPT = "[What the archive keeps of it for a search:]"
+
+_log = logging.getLogger("langgraph_compaction")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +53,15 @@ class Original:
     seen: bool
     _held: BaseMessage | Archived
 
-    def message(self) -> BaseMessage:
-        """The message itself."""
-        return self._held.message() if isinstance(self._held, Archived) else self._held
+    def message(self) -> BaseMessage | None:
+        """The message itself; None where the archive cannot give it back, which is logged."""
+        if not isinstance(self._held, Archived):
+            return self._held
+        try:
+            return self._held.message()
+        except DamagedItemError as error:
+            _log.warning("%s", error)
+            return None
 
     def searched(self, tool: str) -> str:
         """What a search goes through: its text, without calls of the recall tool itself."""
@@ -58,21 +70,36 @@ class Original:
         if isinstance(self._held, Archived) and len(self._held.text) < TEXT_CHARS:
             text = self._held.text
         else:
-            text = plain_text(self.message())
+            message = self.message()
+            text = self._kept_text() if message is None else plain_text(message)
         return re.sub(rf"^{re.escape(CALL + tool)} .*$", "", text, flags=re.MULTILINE)
 
-    def shown(self, text: str, *, excerpt: bool = False, named: bool = True) -> str:
-        """``text`` between tags that say what it is.
-
-        The mark at their end is a hash of the text, so that no text can close its own.
+    def excerpt(self, text: str, *, named: bool = True) -> str:
+        """A part of its text between tags that say what it is.
 
         Args:
-            text: the original's, or a part of it.
-            excerpt: whether it is a part.
+            text: the part.
             named: whether the tag has the id and the name of the message.
         """
+        message = None if isinstance(self._held, Archived) else self._held
+        return self._tagged("excerpt", text, message, named=named)
+
+    def in_full(self, call_id: str | None = None) -> str:
+        """The whole of it between tags; of an AI message only the call with that id."""
+        message = self.message()
+        if message is not None:
+            return self._tagged("original", full_text(message, call_id), message)
+        kept = self._kept_text()
+        return self._tagged("original", f"{DAMAGED}\n{KEPT}\n{kept}" if kept else DAMAGED, None)
+
+    def _kept_text(self) -> str:
+        return self._held.text if isinstance(self._held, Archived) else ""
+
+    def _tagged(
+        self, tag: str, text: str, message: BaseMessage | None, *, named: bool = True
+    ) -> str:
+        """``text`` between tags; the mark at their end is a hash of it: none can close its own."""
         mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:MARK_DIGITS]
-        tag = "excerpt" if excerpt else "original"
         position = "unknown" if self.position is None else str(self.position)
         parts = [f"position={position}"]
         if named and self.id and len(self.id) <= ID_CHARS:
@@ -80,16 +107,11 @@ class Original:
         parts.append(f"type={_word(self.type)}")
         if named and self.name:
             parts.append(f"name={_word(self.name)}")
-        message = None if isinstance(self._held, Archived) and excerpt else self.message()
         if isinstance(message, ToolMessage) and message.status == "error":
             parts.append("outcome=error")
         if self.in_view:
             parts.append("in_view=yes")
         return f"<{tag} {' '.join(parts)} mark={mark}>\n{text}\n</{tag} {mark}>"
-
-    def in_full(self, call_id: str | None = None) -> str:
-        """The whole of it between tags; of an AI message only the call with that id."""
-        return self.shown(full_text(self.message(), call_id))
 
 
 def _word(value: str) -> str:
@@ -132,9 +154,9 @@ def with_archived(state: Sequence[Original], archived: Sequence[Archived]) -> li
     Where the state does not tell a message's position, the archive may. An id alone does not make
     two the same: a message may have been edited, or its id used again, since it was archived.
     """
-    present = {storable(one.id): one.message() for one in state if one.id}
+    present = {storable(one.id): message for one in state if one.id and (message := one.message())}
     held = [one for one in archived if one.id in present and one.says(present[one.id])]
-    known = {one.id: one.position for one in archived if one.id}
+    known = {one.id: one.position for one in archived if one.id and one.position >= 0}
     twins = {one.key for one in held}
     placed = [
         replace(one, position=known.get(storable(one.id))) if one.position is None else one
@@ -142,7 +164,7 @@ def with_archived(state: Sequence[Original], archived: Sequence[Archived]) -> li
     ]
     found = {
         (one.position, one.id, one.text): Original(
-            position=one.position,
+            position=one.position if one.position >= 0 else None,
             id=one.id,
             type=one.type,
             name=one.name,

@@ -102,13 +102,13 @@ class Search:
         return self.room - between - sum(self._label(index)[1] for index in originals)
 
     def _labelled(self, index: int, text: str) -> str:
-        return self.originals[index].shown(text, excerpt=True, named=self._label(index)[0])
+        return self.originals[index].excerpt(text, named=self._label(index)[0])
 
     def _label(self, index: int) -> tuple[bool, int]:
         """Whether the label of an original has its id and name, and how many tokens it takes."""
         if index not in self._labels:
             for named in (True, False):  # with them it may take all the room that there is
-                label = self.originals[index].shown("", excerpt=True, named=named)
+                label = self.originals[index].excerpt("", named=named)
                 self._labels[index] = named, self.count(label)
                 if self._labels[index][1] + LEAST_EXCERPT <= self.room:
                     break
