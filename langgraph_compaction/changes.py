@@ -22,7 +22,7 @@ from langgraph_compaction.record import (
 )
 from langgraph_compaction.view.anchors import Anchor, locate
 from langgraph_compaction.view.fingerprints import fingerprint
-from langgraph_compaction.view.places import in_place
+from langgraph_compaction.view.places import in_place, landmarks
 from langgraph_compaction.view.unreached import marks_of
 
 
@@ -98,6 +98,9 @@ def covering(
     changed.pop("fingerprint", None)
     if last_id is None and stop > 0:
         changed["fingerprint"] = fingerprint(messages, stop)
+    if not record.get("pruned"):
+        names = (messages[index].id for index in landmarks(stop))
+        changed["landmark_ids"] = [name for name in names if name is not None]
     return changed
 
 
@@ -166,6 +169,7 @@ def pruned(
         "boundary_hint": len(kept),
         "first_id": left[0].id if left else None,
     }
+    changed.pop("landmark_ids", None)
     return changed if archived is None else continued(changed, archived)
 
 

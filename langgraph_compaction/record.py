@@ -201,6 +201,9 @@ class CompactionRecord(TypedDict, total=False):
     first_id: str | None
     """Id of the first message of the channel at that time: while it is there, what stands between
     it and the boundary is what stood there."""
+    landmark_ids: list[str]
+    """Ids of a few messages of the covered range, the first ones among them: where the front of the
+    channel was deleted, what stands behind one of them is what stood there. Not after a prune."""
     kept_hints: list[int]
     """Index into the messages channel of each of ``kept_ids`` at that time."""
     fingerprint: str

@@ -174,6 +174,17 @@ def _by_survivors(messages: Sequence[BaseMessage], record: CompactionRecord) -> 
     return None
 
 
+FIRST_LANDMARKS, LANDMARKS = 4, 16
+"""How many of the first covered messages, and of all, a record names: a person deletes one of the
+first, an application that keeps its list short many. The ids take some 600 bytes."""
+
+
+def landmarks(boundary: int) -> list[int]:
+    """Indexes of the covered messages that a record names: the first few, and some of the rest."""
+    step = max(1, -(-(boundary - FIRST_LANDMARKS) // (LANDMARKS - FIRST_LANDMARKS)))
+    return [*range(min(boundary, FIRST_LANDMARKS)), *range(FIRST_LANDMARKS, boundary, step)]
+
+
 def _first_known(
     messages: Sequence[BaseMessage], record: CompactionRecord, boundary: int
 ) -> int | None:
@@ -184,7 +195,7 @@ def _first_known(
     came after it. The list may have been cleared, and the id used again.
     """
     known = {segment.get("last_id") for segment in record.get("segments", ())}
-    known.update(record.get("kept_ids", ()))
+    known.update(record.get("kept_ids", ()), record.get("landmark_ids", ()))
     known.update((record.get("first_id"), record.get("last_summarized_id")))
     known.discard(None)
     first = next((i for i in range(boundary) if messages[i].id in known), boundary)

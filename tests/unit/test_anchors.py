@@ -22,6 +22,7 @@ from langgraph_compaction.corrections import by_hand
 from langgraph_compaction.record import CompactionRecord, DigestSegment
 from langgraph_compaction.view import build_view
 from langgraph_compaction.view.anchors import Anchor, locate
+from langgraph_compaction.view.places import FIRST_LANDMARKS, LANDMARKS
 from langgraph_compaction.view.unreached import MOST_MARKS
 
 
@@ -91,8 +92,8 @@ PLACES = {
         "abef abef  ef ef  ab ab  xyzuvw xyzuvw  x x"
     ),
     "rewound to before the fold, and gone on differently": "abxyz abxyz  axyzuv axyzuv",
-    "what was folded is a new message at the end": "abdefc #defc  bdefca #bdefca  abcefd #efd",
-    "the same, where its index happens to be right": "adc #dc  dec #dec  abced #ed  bcedx bcedx",
+    "what was folded is a new message at the end": "abdefc #defc  bdefca #defca  abcefd #efd",
+    "the same, where its index happens to be right": "adc #dc  dec #dec  abced #ed  bcedx #edx",
 }
 
 
@@ -121,8 +122,21 @@ def test_without_a_message_after_the_fold_the_last_one_alone_is_the_anchor() -> 
 def test_what_another_tool_puts_in_front_is_shown() -> None:
     # A list that was written anew: a summary of another tool's, then the newest messages.
     longer = folded(chat("abcdefgh"), 6)
-    assert shown(chat("xdefgh"), longer) == "#xdegh"
+    assert shown(chat("xdefgh"), longer) == "#xgh"
     assert shown(chat("xyfgh"), longer) == "#xygh"
+
+
+def test_where_the_front_was_deleted_little_of_what_is_covered_shows_again() -> None:
+    messages = [said(f"m{number}") for number in range(240)]
+    record = folded(messages, 230)
+    assert len(record["landmark_ids"]) <= LANDMARKS
+    gaps = []
+    for gone in range(1, 229):
+        anchor = locate(messages[gone:], record)
+        assert anchor.boundary == 230 - gone
+        gaps.append(len(anchor.kept))
+    assert gaps[:3] == [0, 0, 0]
+    assert max(gaps) <= 230 / (LANDMARKS - FIRST_LANDMARKS)
 
 
 @pytest.mark.parametrize("now", ["xydefgh", "xyfgh", "defgh", "xyzuvw"])
