@@ -88,7 +88,7 @@ class _Reach:
             clearing,
             start=anchor.boundary,
             position=anchor.position,
-            recall=self.layout.render.get("recall"),
+            render=self.layout.render,
         )
         return replace(self.layout, cleared=cleared)
 

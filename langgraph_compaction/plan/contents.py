@@ -16,7 +16,6 @@ A call that stands both in ``tool_calls`` and in the content counts once.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +24,7 @@ from langchain_core.messages import BaseMessage
 
 from langgraph_compaction.plan import media as sizes
 from langgraph_compaction.view import blocks
+from langgraph_compaction.view.block_texts import LONG_BASE64
 from langgraph_compaction.view.json import safe_json
 
 TOKENS_PER_MESSAGE = 3
@@ -43,8 +43,6 @@ _MEDIA = (
 _TEXT_MIMES = ("text/", "application/json", "application/xml")
 _REASONING_KEYS = ("reasoning", "thinking", "text", "summary", "content", "reasoning_content")
 _ARGUMENT_KEYS = ("args", "arguments", "input", "partial_json")
-# Data, not words: no spaces, and longer than any name.
-_LONG_BASE64 = re.compile(r"(?:data:[\w/.+;=-]*,)?[A-Za-z0-9+/_-]{200,}+={0,2}")
 
 
 @dataclass
@@ -119,7 +117,7 @@ def _add_block(block: Mapping[str, Any], parts: Parts, called: Sequence[Any]) ->
     elif kind == "tool_result":
         _add_content(block.get("content"), parts, called)
     else:
-        parts.texts.append(_LONG_BASE64.sub("", safe_json(block)))
+        parts.texts.append(LONG_BASE64.sub("", safe_json(block)))
 
 
 def _is_counted(block: Mapping[str, Any], called: Sequence[Any]) -> bool:

@@ -173,7 +173,7 @@ def lay_out(
         record.get("clearing"),
         start=anchor.boundary,
         position=anchor.position,
-        recall=render.get("recall"),
+        render=render,
     )
     recent = list(messages[anchor.boundary :])
     for index, message in cleared.messages.items():

@@ -11,7 +11,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage
 
-from langgraph_compaction.view.blocks import call_in
+from langgraph_compaction.view.blocks import ARGUMENT_KEYS, call_in, unboxed
 from langgraph_compaction.view.json import safe_json
 
 HEAD_CHARS = 100
@@ -85,7 +85,9 @@ def _block(block: Any, shorter: Mapping[str | None, Any]) -> Any:
     if call is None or call["id"] not in shorter:
         return block
     found = shorter[call["id"]]
-    given = {key: found for key in ("input", "args", "arguments") if key in block}
-    if isinstance(block.get("arguments"), str):  # OpenAI's Responses API has them as JSON text
+    inner = unboxed(block)
+    given = {key: found for key in ARGUMENT_KEYS if key in inner}
+    if isinstance(inner.get("arguments"), str):  # OpenAI's Responses API has them as JSON text
         given["arguments"] = json.dumps(found, ensure_ascii=False)
-    return {**block, **given}
+    shown = {**inner, **given}
+    return shown if inner is block else {**block, "value": shown}

@@ -5,12 +5,15 @@ Knows the block types of LangChain's standard content and of the providers' own 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 _TEXT_TYPES = {"text", "input_text", "output_text", "text-plain", "refusal"}
 _REASONING_TYPES = {"reasoning", "thinking", "redacted_thinking", "reasoning_content"}
 _CALL_TYPES = {"tool_use", "tool_call", "function_call", "input_json_delta", "tool_call_chunk"}
+ARGUMENT_KEYS = ("input", "args", "arguments")
+"""Where the blocks of calls have their arguments."""
 _MEDIA_TYPES = {
     "image": "image",
     "image_url": "image",
@@ -23,6 +26,17 @@ _MEDIA_TYPES = {
     "document": "file",
     "media": "media",
 }
+
+
+def is_media(block: Any) -> bool:
+    """Whether the block is an image, a file, audio or video; Bedrock's are told by their key."""
+    return block_kind(block) in _MEDIA_TYPES
+
+
+def block_kind(block: Any) -> str:
+    """The block's type; of one without a type, as Bedrock's are, its first key; "" for neither."""
+    kind, block = block_type(block), unboxed(block)
+    return kind or (str(next(iter(block), "")) if isinstance(block, Mapping) else "")
 
 
 def unboxed(block: Any) -> Any:
@@ -58,11 +72,29 @@ def is_call(block: Any) -> bool:
 
 
 def call_in(block: Any) -> dict[str, Any] | None:
-    """The complete call that a content block holds, as id and name; None: it holds none."""
+    """The complete call that a content block holds, as id, name and args; None: it holds none.
+
+    ``args`` is None where the block has none. Those in JSON text, as OpenAI's Responses API writes
+    them, are read; a text that is no JSON object stays text.
+    """
     if block_type(block) not in {"tool_use", "tool_call", "function_call"}:
         return None
+    block = unboxed(block)
     found = block.get("call_id", block.get("id"))
-    return {"id": found, "name": block.get("name")} if isinstance(found, str) else None
+    if not isinstance(found, str):
+        return None
+    arguments = next((block[key] for key in ARGUMENT_KEYS if key in block), None)
+    return {"id": found, "name": block.get("name"), "args": _read(arguments)}
+
+
+def _read(arguments: Any) -> Any:
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        read = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments
+    return read if isinstance(read, dict) else arguments
 
 
 def server_call_id(block: Any) -> str | None:
@@ -90,9 +122,12 @@ def visible_text(block: Any) -> str | None:
     """The text a reader sees in the block; None where it is no text block."""
     if isinstance(block, str):
         return block
-    if block_type(block) in _TEXT_TYPES:
+    kind, block = block_type(block), unboxed(block)
+    if kind in _TEXT_TYPES:
         text = block.get("text", block.get("refusal"))
         return text if isinstance(text, str) else ""
+    if not kind and isinstance(block, Mapping) and isinstance(block.get("text"), str):
+        return str(block["text"])  # Bedrock's have no type
     return None
 
 
@@ -103,7 +138,7 @@ def block_marker(block: Any) -> str:
     """
     if is_call(block):
         return ""
-    kind = block_type(block)
+    kind, block = block_type(block), unboxed(block)
     if kind in _MEDIA_TYPES:
         return "[" + " ".join([_MEDIA_TYPES[kind], *_media_details(block)]) + "]"
     return f"[{kind or 'unknown'} block]"

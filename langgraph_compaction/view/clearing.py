@@ -13,12 +13,19 @@ from typing import NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from langgraph_compaction.record import Clearing, message_key
+from langgraph_compaction.record import Clearing, Render, message_key
 from langgraph_compaction.view.arguments import shortened_calls
-from langgraph_compaction.view.blocks import block_marker, blocks_of, is_reasoning, visible_text
+from langgraph_compaction.view.block_texts import texts_in
+from langgraph_compaction.view.blocks import (
+    block_marker,
+    blocks_of,
+    is_media,
+    is_reasoning,
+    visible_text,
+)
 from langgraph_compaction.view.fingerprints import fingerprint
 from langgraph_compaction.view.marks import is_marked
-from langgraph_compaction.view.pairing import Group, Run, calls_of, groups
+from langgraph_compaction.view.pairing import Group, Run, answered, calls_of, groups
 from langgraph_compaction.view.remedies import CALL_AGAIN, again, shared_call_ids
 from langgraph_compaction.view.repeats import repeated
 
@@ -50,7 +57,7 @@ def apply_clearing(
     *,
     start: int,
     position: int,
-    recall: str | None,
+    render: Render,
 ) -> Cleared:
     """What stands in place of the messages that a clearing takes.
 
@@ -59,10 +66,11 @@ def apply_clearing(
         clearing: of the record; None: nothing is cleared.
         start: index into the messages of the first one that is not covered.
         position: its position in the thread.
-        recall: name of the tool that brings originals back, None where the agent has none.
+        render: how the view is rendered: whether originals can be recalled, and what is clipped.
     """
     if clearing is None:
         return NOTHING_CLEARED
+    recall = render.get("recall")
     offset = start - position
     last = place_of(messages, clearing["last_index"] + offset, clearing["last_id"], start)
     repeats = place_of(messages, clearing["repeats_index"] + offset, clearing["repeats_id"], start)
@@ -71,7 +79,8 @@ def apply_clearing(
     if stop <= start or (known is not None and known != fingerprint(messages, repeats + 1)):
         return NOTHING_CLEARED
     taken = list(_until(groups(messages, start), stop))
-    reasons = repeated(messages, [group for group in taken if group.stop > last + 1], stop)
+    later = [group for group in taken if group.stop > last + 1]
+    reasons = repeated(messages, later, stop, render)
     # Of what stands up to the end alone: a later result must not change what an older one says.
     shared = shared_call_ids(messages[start:stop]) if recall else frozenset[str]()
     rule = _Rule(
@@ -116,17 +125,21 @@ class _Rule(NamedTuple):
     shared: frozenset[str]
     offset: int
 
-    def again(self, message: BaseMessage, index: int, call_id: str | None) -> str:
-        """What to do to see the message at an index, or what it calls with that id."""
-        position = index - self.offset
-        return again(self.recall, call_id, message.id, position, shared=self.shared)
+    def called(self, message: BaseMessage, index: int, call_id: str | None) -> str:
+        """What to do to see what the message at an index calls with that id."""
+        own = None if call_id in self.shared else call_id
+        return again(self.recall, own, message.id, position=index - self.offset)
+
+    def result(self, message: ToolMessage, index: int) -> str:
+        """What to do to see the result at an index: others may have the id of its call."""
+        call_id = message.tool_call_id
+        own = None if call_id in self.shared else call_id
+        return again(self.recall, message.id, own, position=index - self.offset)
 
     def remedy(self, message: ToolMessage, index: int, name: str, reason: str | None) -> str:
         """What to do without a result of the tool ``name``, and why it is superfluous."""
-        if name == self.recall:  # the arguments of its call bring back more than a copy of a copy
-            how = CALL_AGAIN
-        else:
-            how = self.again(message, index, message.tool_call_id)
+        # The arguments of a recall bring back more than a copy of a copy.
+        how = CALL_AGAIN if name == self.recall else self.result(message, index)
         if reason is None:
             return how
         # What stands below is told first; where the original is at hand, it may be wanted too.
@@ -141,18 +154,19 @@ def _in_run(
     rule: _Rule,
 ) -> Iterator[tuple[int, BaseMessage]]:
     """What is shown in place of messages of one run, by index."""
-    names = {call.get("id"): call.get("name") for call in calls_of(messages[run.start])}
+    calls = answered(messages[run.start : run.stop])
     for index in range(run.start, run.stop):
         message = messages[index]
         shown: BaseMessage | None = None
         if isinstance(message, ToolMessage):
             reason = None if index <= last else reasons.get(index)
             if index not in run.strays and (index <= last or reason):
-                name = message.name or str(names.get(message.tool_call_id) or "a tool")
+                called = calls.get(index - run.start, {}).get("name")
+                name = message.name or str(called or "a tool")
                 how = rule.remedy(message, index, name, reason)
                 shown = _placeholder(message, name, how, rule.min_chars)
         elif isinstance(message, AIMessage) and index <= last and not run.unanswered:
-            how_of = partial(rule.again, message, index) if rule.recall else None
+            how_of = partial(rule.called, message, index) if rule.recall else None
             shown = shortened_calls(message, rule.argument_chars, how_of)
         if shown is not None:
             yield index, shown
@@ -205,17 +219,18 @@ def _placeholder(message: ToolMessage, name: str, how: str, least: int) -> ToolM
     """The result with what it was in place of its text; None where it stays."""
     if message.status == "error":
         return None
-    size, media = 0, []
+    size, others, media = 0, [], False
     for block in blocks_of(message.content):
-        text = visible_text(block)
-        if text is not None:
-            size += len(text)
-        elif not is_reasoning(block):
-            media.append(block_marker(block))
-    if size < least and not media:
-        return None
-    what = ", ".join([f"{size:,} characters", *media])
+        texts = texts_in(block)
+        if is_reasoning(block):
+            continue
+        if visible_text(block) is None:
+            others.append(block_marker(block))
+        size += sum(map(len, texts or ()))
+        media = media or (texts is None and is_media(block))
+    what = ", ".join([f"{size:,} characters", *filter(None, others)])
     placeholder = f"[Cleared: result of {name}, {what}, outcome ok. {how}]"
-    if not media and len(placeholder) >= size:
+    # An image or a file takes as many tokens as hundreds of characters, whatever its block says.
+    if not media and (size < least or len(placeholder) >= size):
         return None
     return message.model_copy(update={"content": placeholder})

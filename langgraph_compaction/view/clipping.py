@@ -7,22 +7,39 @@ compaction node lies between the tool and the agent.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 
-from langgraph_compaction.view.blocks import block_type, blocks_of, visible_text
-from langgraph_compaction.view.remedies import again, shared_call_ids
+from langgraph_compaction.view.block_texts import (
+    DEEPEST,
+    byte_length,
+    content_bytes,
+    place_in,
+    text_bytes,
+    texts_in,
+    written,
+)
+from langgraph_compaction.view.blocks import block_kind, block_type, size_of
+from langgraph_compaction.view.pairing import answered
+from langgraph_compaction.view.remedies import again
 
 RESULT_REMEDY = "Call the tool again for a smaller part if you need it."
+ALONE_REMEDY = "Ask for it again in a step of its own to see more of it."
 MESSAGE_REMEDY = "The full message is longer than the context window allows."
 SHORTEST = 200
 """UTF-8 bytes that a clipped text keeps at least: below, head and tail say nothing any more."""
+LEAST_SHARE = 50
+"""UTF-8 bytes of a result's share of its group's limit below which nothing but a mark stands for
+it: hundreds of results with `SHORTEST` each would be a multiple of the limit."""
 BYTES_PER_TOKEN = 3
 """UTF-8 bytes that are taken for a token where no tokenizer may be asked: prose has some 4.5 of
 them, code and JSON about 3, Chinese 3 to 4, Cyrillic 4 to 5; hashes and base64 have 1.5 to 2
 (`tests/benchmarks/counting_error.py` lists the kinds)."""
+RECALLED_BYTES_PER_TOKEN = 5
+"""The same for an answer of the recall tool, whose tokens that tool has counted: as many bytes as
+prose has, so that a page within the limit is never clipped."""
 
 
 def clip_text(text: str, limit: int, remedy: str) -> str:
@@ -32,7 +49,7 @@ def clip_text(text: str, limit: int, remedy: str) -> str:
     at a line's end where one is near (within a fifth of the part).
     """
     limit = max(limit, SHORTEST)
-    if _byte_length(text) <= limit:
+    if byte_length(text) <= limit:
         return text
     head, tail = _ends(text, limit * 2 // 3, limit // 3)
     head = _whole_lines(head)
@@ -40,12 +57,12 @@ def clip_text(text: str, limit: int, remedy: str) -> str:
     tail = tail[newline + 1 :]
     missing = len(text) - len(head) - len(tail)
     mark = f"[... {missing:,} of {len(text):,} characters left out. {remedy} ...]"
-    clipped = f"{head}\n{mark}\n{tail}"
-    return clipped if len(clipped) < len(text) else text
+    return _shorter(f"{head}\n{mark}\n{tail}", text)
 
 
-def _byte_length(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+def _shorter(clipped: str, text: str) -> str:
+    shorter = len(clipped) < len(text) and byte_length(clipped) < byte_length(text)
+    return clipped if shorter else text
 
 
 def _ends(text: str, first: int, last: int) -> tuple[str, str]:
@@ -84,76 +101,196 @@ def clipped_group(
     Args:
         messages: a call group or a single message.
         clip_result_bytes: UTF-8 bytes that the results of the group may take together; the
-            largest are cut to an equal share. 0: no limit.
+            largest are cut to an equal share, answers of the recall tool last. 0: no limit.
         clip_message_bytes: UTF-8 bytes that a human message may take. 0: no limit.
         recall: name of the tool that brings originals back, None where the agent has none.
 
     Returns:
         The same objects where nothing is clipped, changed copies (same ids) elsewhere.
     """
-    members = list(messages)
-    if clip_result_bytes > 0:
-        sizes = [text_size(m) if isinstance(m, ToolMessage) else 0 for m in members]
-        if sum(sizes) > clip_result_bytes:
-            share, shared = _equal_share(sizes, clip_result_bytes), shared_call_ids(members)
-            members = [
-                _clipped(message, share, _remedy(message, recall, shared))
-                if size > share
-                else message
-                for message, size in zip(members, sizes, strict=True)
-            ]
-    if clip_message_bytes > 0:
-        members = [
-            _clipped(message, clip_message_bytes, _remedy(message, recall))
-            if isinstance(message, HumanMessage) and text_size(message) > clip_message_bytes
-            else message
-            for message in members
-        ]
+    limits = clip_limits(messages, clip_result_bytes, recall)
+    recalled = _recalled(messages, recall) if any(one is not None for one in limits) else set()
+    members = []
+    for index, (message, limit) in enumerate(zip(messages, limits, strict=True)):
+        if limit is not None:
+            remedy = _remedy(message, recall)
+            if index in recalled:  # a copy of a copy helps nobody
+                alone = sum(isinstance(one, ToolMessage) for one in messages) == 1
+                remedy = RESULT_REMEDY if alone else ALONE_REMEDY
+            members.append(_clipped(message, limit, remedy))
+        elif isinstance(message, HumanMessage) and 0 < clip_message_bytes < text_size(message):
+            longest = max(clip_message_bytes, SHORTEST)
+            members.append(_clipped(message, longest, _remedy(message, recall)))
+        else:
+            members.append(message)
     return members
 
 
-def _remedy(message: BaseMessage, recall: str | None, shared: Container[str] = ()) -> str:
-    """What to do about a message that is shown in part; ``shared``: see `again`."""
-    if isinstance(message, ToolMessage):
-        if not recall or message.name == recall:  # a copy of a copy helps nobody
-            return RESULT_REMEDY
-        return again(recall, message.tool_call_id, message.id, shared=shared)
-    return again(recall, None, message.id) if recall and message.id else MESSAGE_REMEDY
+def clip_limits(
+    members: Sequence[BaseMessage], clip_result_bytes: int, recall: str | None = None
+) -> list[int | None]:
+    """UTF-8 bytes to which each message of a group is cut; None: it stays whole.
+
+    The arguments are those of `clipped_group`.
+    """
+    limits: list[int | None] = [None] * len(members)
+    if clip_result_bytes <= 0:
+        return limits
+    sizes = {i: text_size(m) for i, m in enumerate(members) if isinstance(m, ToolMessage)}
+    if sum(sizes.values()) <= clip_result_bytes:
+        return limits
+    recalled = _recalled(members, recall)
+    for index in recalled:
+        sizes[index] = sizes[index] * BYTES_PER_TOKEN // RECALLED_BYTES_PER_TOKEN
+    others = [size for index, size in sizes.items() if index not in recalled]
+    wanted = sum(sizes[index] for index in recalled)
+    # Even beside a large answer of the recall tool the others keep a readable rest.
+    least = min(sum(others), len(others) * SHORTEST, clip_result_bytes // 2)
+    budget = max(clip_result_bytes - wanted, least)
+    share = _equal_share(others, budget)
+    rest = clip_result_bytes - min(budget, sum(others))
+    share_recalled = _equal_share([sizes[index] for index in recalled], rest)
+    for index, size in sizes.items():
+        if index in recalled and size > share_recalled:
+            limits[index] = share_recalled * RECALLED_BYTES_PER_TOKEN // BYTES_PER_TOKEN
+        elif index not in recalled and size > share:
+            limits[index] = share
+    return limits
 
 
-def _equal_share(sizes: Sequence[int], budget: int) -> int:
-    """The greatest size s such that the sizes, each cut to s, sum up to at most ``budget``."""
-    remaining = budget
-    ordered = sorted(size for size in sizes if size)
+def _recalled(members: Sequence[BaseMessage], recall: str | None) -> set[int]:
+    """Indexes of the answers of the recall tool."""
+    if not recall:
+        return set()
+    calls = answered(members)
+    return {
+        index
+        for index, message in enumerate(members)
+        if isinstance(message, ToolMessage)
+        and (message.name or calls.get(index, {}).get("name")) == recall
+    }
+
+
+def _remedy(message: BaseMessage, recall: str | None) -> str:
+    """What to do about a message that is shown in part."""
+    call_id = message.tool_call_id if isinstance(message, ToolMessage) else None
+    if recall and (message.id or call_id):
+        # By its own id first: calls before and after may have the same one, and this has to stay.
+        return again(recall, message.id, call_id)
+    return RESULT_REMEDY if isinstance(message, ToolMessage) else MESSAGE_REMEDY
+
+
+def _equal_share(sizes: Iterable[int], budget: int) -> int:
+    """The greatest size s such that the sizes, each cut to s, sum up to at most ``budget``.
+
+    At least `SHORTEST`; 0 where a share is so small that many of these would be far more.
+    """
+    share = _even(sorted(size for size in sizes if size), budget)
+    if share >= SHORTEST:
+        return share
+    return SHORTEST if share >= LEAST_SHARE else 0
+
+
+def _even(ordered: Sequence[int], budget: int) -> int:
     for number, size in enumerate(ordered):
-        share = remaining // (len(ordered) - number)
+        share = max(budget, 0) // (len(ordered) - number)
         if size > share:
-            return max(share, SHORTEST)
-        remaining -= size
-    return ordered[-1]
+            return share
+        budget -= size
+    return max([*ordered[-1:], SHORTEST])
 
 
 def text_size(message: BaseMessage) -> int:
-    """UTF-8 bytes of the message's text blocks."""
-    if isinstance(message.content, str):
-        return _byte_length(message.content)
-    return sum(_byte_length(visible_text(block) or "") for block in blocks_of(message.content))
+    """UTF-8 bytes of the texts in the message's content."""
+    return content_bytes(message.content)
 
 
 def _clipped(message: BaseMessage, limit: int, remedy: str) -> BaseMessage:
-    if isinstance(message.content, str):
-        return message.model_copy(update={"content": clip_text(message.content, limit, remedy)})
-    sizes = [_byte_length(visible_text(block) or "") for block in message.content]
-    share = _equal_share(sizes, limit)
-    blocks = [
-        _clipped_block(block, share, remedy) if size > share else block
-        for block, size in zip(message.content, sizes, strict=True)
+    content: Any = message.content
+    if isinstance(content, str):
+        shown: Any = clip_text(content, limit, remedy) if limit else _mark_alone(content, remedy)
+    else:
+        shown = _clipped_blocks(content, limit, remedy, 0)
+    return message if shown is content else message.model_copy(update={"content": shown})
+
+
+def _mark_alone(text: str, remedy: str) -> str:
+    return _shorter(f"[... {len(text):,} characters left out. {remedy} ...]", text)
+
+
+def _clipped_blocks(blocks: list[Any], limit: int, remedy: str, depth: int) -> list[Any]:
+    """The blocks with their texts cut to an equal share; of very many, the middle ones left out."""
+    sizes = [text_bytes(block) for block in blocks]
+    texts = [size for size in sizes if size]
+    if sum(texts) <= limit:
+        return blocks
+    share = _even(sorted(texts), limit)
+    if share < SHORTEST:
+        shown = _without_middle(blocks, sizes, limit, remedy, depth)
+    else:
+        shown = [
+            _clipped_block(block, share, remedy, depth) if (size or 0) > share else block
+            for block, size in zip(blocks, sizes, strict=True)
+        ]
+    return shown if content_bytes(shown) < sum(texts) else blocks
+
+
+def _without_middle(
+    blocks: list[Any], sizes: Sequence[int | None], limit: int, remedy: str, depth: int
+) -> list[Any]:
+    """Blocks of the head and of the tail, and a mark in place of those with text between them."""
+    places = [index for index, size in enumerate(sizes) if size is not None]
+    kept: dict[int, Any] = {}
+
+    def keep(order: Iterable[int], room: int) -> None:
+        for index in order:
+            size = sizes[index] or 0
+            if index in kept or (size > room and room < SHORTEST):
+                return
+            kept[index] = (
+                blocks[index]
+                if size <= room
+                else _clipped_block(blocks[index], room, remedy, depth)
+            )
+            room -= size
+            if room < 0:
+                return
+
+    keep(places, limit * 2 // 3)
+    keep(reversed(places), limit // 3)
+    left_out = [index for index in places if index not in kept]
+    if left_out:
+        size = sum(len(text) for index in left_out for text in texts_in(blocks[index]) or ())
+        kept[left_out[0]] = _with_text(
+            blocks[left_out[0]],
+            f"[... {len(left_out):,} of {len(places):,} blocks left out, {size:,} characters. "
+            f"{remedy} ...]",
+        )
+    return [
+        kept.get(index, block)
+        for index, block in enumerate(blocks)
+        if sizes[index] is None or index in kept
     ]
-    return message.model_copy(update={"content": blocks})
 
 
-def _clipped_block(block: Any, limit: int, remedy: str) -> Any:
-    text = clip_text(visible_text(block) or "", limit, remedy)
-    if isinstance(block, str):
-        return text
-    return {**block, "refusal" if block_type(block) == "refusal" else "text": text}
+_PLAIN = {"text", "refusal"}
+
+
+def _with_text(block: Any, text: str) -> Any:
+    """A text block of the same kind, as far as the block is one."""
+    place = place_in(block)
+    if place is not None and (not place.path or place.path[-1] in _PLAIN):
+        return written(block, place.path, text)
+    return {"type": "text", "text": text} if block_type(block) else {"text": text}
+
+
+def _clipped_block(block: Any, limit: int, remedy: str, depth: int) -> Any:
+    place = place_in(block)
+    if place is not None and isinstance(place.held, str):
+        return written(block, place.path, clip_text(place.held, limit, remedy))
+    if place is not None and isinstance(place.held, list) and depth < DEEPEST:
+        return written(block, place.path, _clipped_blocks(place.held, limit, remedy, depth + 1))
+    text = "".join(texts_in(block, depth) or ())
+    shown = f"[{block_kind(block)} block of {size_of(byte_length(text))}]\n"
+    shown += clip_text(text, limit, remedy)
+    return _with_text(block, shown) if byte_length(shown) < byte_length(text) else block

@@ -128,6 +128,24 @@ def _unanswered(
     return tuple(reversed(found))
 
 
+def answered(members: Sequence[BaseMessage]) -> dict[int, Mapping[str, Any]]:
+    """Which call each result of a run answers, by index into its messages.
+
+    By order and id: parallel calls may share one.
+
+    Args:
+        members: an AI message and what follows it in its run.
+    """
+    waiting: dict[str, list[Mapping[str, Any]]] = {}
+    for call in reversed(calls_of(members[0]) if members else []):
+        waiting.setdefault(str(call.get("id") or ""), []).append(call)
+    found = {}
+    for index, message in enumerate(members):
+        if isinstance(message, ToolMessage) and waiting.get(message.tool_call_id):
+            found[index] = waiting[message.tool_call_id].pop()
+    return found
+
+
 def calls_of(message: BaseMessage) -> list[Mapping[str, Any]]:
     """The calls of an AI message that need a result, valid or not."""
     if not isinstance(message, AIMessage):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Sequence
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
@@ -12,40 +12,30 @@ _quoted = json.JSONEncoder(ensure_ascii=False).encode
 CALL_AGAIN = "Call the tool again if you need it."
 
 
-def again(
-    recall: str | None,
-    call_id: str | None,
-    message_id: str | None = None,
-    position: int | None = None,
-    *,
-    shared: Container[str] = (),
-) -> str:
+def again(recall: str | None, *handles: str | None, position: int | None = None) -> str:
     """What to do to see an original: a call of the recall tool, where the agent has one.
 
     Args:
         recall: name of that tool, None where there is none.
-        call_id: id of the call that the original makes or answers.
-        message_id: id of the original; named where that of the call does not tell it apart.
-        position: of the original in the thread, 0-based; named where it has no id either.
-        shared: call ids that name several originals, see `shared_call_ids`.
+        handles: ids of the original, or of the call that it makes or answers, as far as it has
+            them; the first is named.
+        position: of the original in the thread, 0-based; named where it has no such id.
     """
     if not recall:
         return CALL_AGAIN
-    handle = message_id if not call_id or call_id in shared else call_id
-    if not handle and position is not None:
-        return f"{recall}(first={position}) shows it."
-    handle = handle or call_id
-    if not handle:
-        return CALL_AGAIN
-    return f"{recall}(id={_quoted(handle)}) shows it."
+    handle = next(filter(None, handles), None)
+    if handle:
+        return f"{recall}(id={_quoted(handle)}) shows it."
+    return CALL_AGAIN if position is None else f"{recall}(first={position}) shows it."
 
 
-def shared_call_ids(messages: Iterable[BaseMessage]) -> frozenset[str]:
-    """The call ids that more than one of these tool results have.
+def shared_call_ids(messages: Sequence[BaseMessage]) -> frozenset[str]:
+    """The call ids that name more than one of these tool results, or a message, too.
 
     Some providers count a step's calls from 0 again, so that an id tells no results apart.
     """
     counts = Counter(
         message.tool_call_id for message in messages if isinstance(message, ToolMessage)
     )
-    return frozenset(call_id for call_id, count in counts.items() if count > 1)
+    named = {message.id for message in messages}
+    return frozenset(found for found, count in counts.items() if count > 1 or found in named)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from math import inf
 from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
-from langgraph_compaction.view.blocks import block_marker, blocks_of, visible_text
+from langgraph_compaction.record import Render
+from langgraph_compaction.view.block_texts import texts_in
+from langgraph_compaction.view.blocks import block_marker, blocks_of
+from langgraph_compaction.view.clipping import clip_limits
 from langgraph_compaction.view.json import safe_json
-from langgraph_compaction.view.pairing import Group, Run, calls_of
+from langgraph_compaction.view.pairing import Group, Run, answered
 
 REPEATED = "The same text stands further below."
 LEAST_NEWER = 0.5
@@ -19,45 +23,49 @@ LEAST_NEWER = 0.5
 SUPERSEDED = "A newer result of the same call stands further below."
 
 
-def repeated(messages: Sequence[BaseMessage], taken: Sequence[Group], stop: int) -> dict[int, str]:
+def repeated(
+    messages: Sequence[BaseMessage], taken: Sequence[Group], stop: int, render: Render
+) -> dict[int, str]:
     """Results of which a later one of these groups says the same, or is newer: index and reason.
 
-    The later one has to stay itself, and to be no error. A newer one has to come from another
-    message of the agent (parallel calls are all news), and to be no mere note that nothing
-    changed: an older result that is right must not make room for it.
+    The later one has to stay itself, to be no error, and to be shown to at least the same length:
+    it may be clipped. A newer one has to come from another message of the agent (parallel calls are
+    all news), and to be no mere note that nothing changed: an older result that is right must not
+    make room for it.
 
     Args:
         messages: the messages channel.
         taken: its groups to compare.
         stop: index after the last message to compare.
+        render: how the view is rendered: what is clipped, in the view without a clearing.
     """
     runs = [
-        list(_results(messages, run, stop))
+        list(_results(messages, run, stop, render))
         for group in reversed(taken)
         for run in reversed(group.runs)
     ]
     # This runs for every view: what nothing else comes close to is neither hashed nor written out.
     lengths = Counter(one.size for run in runs for one in run)
     outlines = Counter(one.outline for run in runs for one in run)
-    sizes: dict[tuple[str, str], int] = {}
-    texts: set[str] = set()
+    newest: dict[tuple[str, str], _Result] = {}
+    texts: dict[str, float] = {}
     found: dict[int, str] = {}
     for run in runs:
-        here: dict[tuple[str, str], int] = {}
+        here: dict[tuple[str, str], _Result] = {}
         for one in run:
             text = _text(one.message) if lengths[one.size] > 1 else None
             key = _key(one.call) if one.call and outlines[one.outline] > 1 else None
-            if text in texts:
+            if text is not None and texts.get(text, -1) >= one.limit:
                 found[one.place] = REPEATED
-            elif key in sizes and sizes[key] >= one.size * LEAST_NEWER:
+            elif key in newest and newest[key].replaces(one):
                 found[one.place] = SUPERSEDED
             else:
                 if text is not None:
-                    texts.add(text)
+                    texts[text] = one.limit
                 if key is not None:
-                    here.setdefault(key, one.size)
-        for key, size in here.items():
-            sizes.setdefault(key, size)
+                    here.setdefault(key, one)
+        for key, one in here.items():
+            newest.setdefault(key, one)
     return found
 
 
@@ -68,37 +76,50 @@ class _Result(NamedTuple):
         place: index into the messages.
         message: the result.
         size: characters of its text and of the markers of its media.
-        call: what it answers, None where that is unknown.
+        limit: UTF-8 bytes that the view shows of it at most.
+        call: what it answers, None where that or its arguments are unknown.
         outline: of the call: where two differ, the calls do.
     """
 
     place: int
     message: ToolMessage
     size: int
+    limit: float
     call: Mapping[str, Any] | None
     outline: Hashable
 
+    def replaces(self, older: _Result) -> bool:
+        """Whether this result of a call takes the place of an older one of the same call."""
+        return self.limit >= older.limit and self.size >= older.size * LEAST_NEWER
 
-def _results(messages: Sequence[BaseMessage], run: Run, stop: int) -> Iterator[_Result]:
+
+def _results(
+    messages: Sequence[BaseMessage], run: Run, stop: int, render: Render
+) -> Iterator[_Result]:
     """The results of a run that are no errors, newest first."""
-    calls = {call.get("id"): call for call in calls_of(messages[run.start])}
-    for index in range(min(run.stop, stop) - 1, run.start, -1):
-        message = messages[index]
+    members = messages[run.start : min(run.stop, stop)]
+    calls = answered(members)
+    limits = clip_limits(members, render.get("clip_result_bytes", 0), render.get("recall"))
+    for number in range(len(members) - 1, 0, -1):
+        message, index = members[number], run.start + number
         if not isinstance(message, ToolMessage) or index in run.strays:
             continue
         if message.status != "error":
-            call = calls.get(message.tool_call_id)
-            yield _Result(index, message, _size(message), call, _outline(call))
+            call, limit = calls.get(number), limits[number]
+            if call is not None and call.get("args") is None:
+                call = None
+            shown = inf if limit is None else limit
+            yield _Result(index, message, _size(message), shown, call, _outline(call))
 
 
 def _size(message: ToolMessage) -> int:
     if isinstance(message.content, str):
         return len(message.content)
-    shown = (
-        block_marker(block) if visible_text(block) is None else visible_text(block) or ""
-        for block in blocks_of(message.content)
-    )
-    return sum(map(len, shown))
+    size = 0
+    for block in blocks_of(message.content):
+        texts = texts_in(block)
+        size += len(block_marker(block)) if texts is None else sum(map(len, texts))
+    return size
 
 
 def _text(message: ToolMessage) -> str:

@@ -119,7 +119,7 @@ def test_a_placeholder_says_what_it_was_and_how_to_get_it_back() -> None:
     )
     recalling = node(recall_tool="recall")
     view = recalling.view(visited(recalling, state_of(history())))
-    assert str(view[2].content).endswith('outcome ok. recall(id="c0") shows it.]')
+    assert str(view[2].content).endswith('outcome ok. recall(id="t0") shows it.]')
     assert model_view(visited(recalling, state_of(history()))) == view
     assert (view[2].id, view[2].type) == ("t0", "tool")
 
@@ -156,12 +156,12 @@ def test_what_is_repeated_or_shortened_names_its_handle_too() -> None:
     messages = [*history(7), *read(21, text=text_of(0)), *read(20)]
     older = compact.view(visited(compact, state_of(messages)))[2]
     assert str(older.content).endswith(
-        'The same text stands further below. recall(id="c0") shows it.]'
+        'The same text stands further below. recall(id="t0") shows it.]'
     )
 
 
 def looked_up(state: State, named: str) -> str:
-    """What the recall tool answers to the call that ends a text, such as ``recall(id="c0")``."""
+    """What the recall tool answers to the call that ends a text, such as ``recall(id="t0")``."""
     call = re.search(r"recall\((id|first)=(.+?)\) shows it\.\]$", named)
     assert call is not None, named
     given = {call[1]: json.loads(call[2]), "runtime": runtime(state, {})}
@@ -205,11 +205,32 @@ def test_where_all_calls_have_the_same_id_each_original_is_found(ids: bool) -> N
     assert model_view({**state, "messages": later})[: len(view)] == view
 
 
+def test_a_handle_that_others_have_too_is_not_given() -> None:
+    # Ids that are numbers: that of a call is that of another message.
+    messages: list[BaseMessage] = [HumanMessage("Go.", id="0")]
+    for n in range(9):
+        asked, told = read(n)
+        call: Any = {"name": "read_file", "args": {"n": n, "text": "x" * 900}, "id": f"{n}"}
+        messages.append(asked.model_copy(update={"id": f"{2 * n + 1}", "tool_calls": [call]}))
+        messages.append(told.model_copy(update={"id": f"{2 * n + 2}", "tool_call_id": f"{n}"}))
+    compact = node(recall_tool="recall")
+    state = visited(compact, state_of(messages))
+    view = compact.view(state)
+    assert cleared(view)
+    for index, shown in enumerate(view):
+        if shown is not messages[index] and isinstance(shown, ToolMessage):
+            assert messages[index].text in looked_up(state, shown.text)
+        elif shown is not messages[index]:
+            asked: Any = shown
+            answer = looked_up(state, asked.tool_calls[0]["args"]["text"])
+            assert f'"n": {(index - 1) // 2}, ' in answer
+
+
 def test_a_call_id_that_comes_again_later_leaves_the_handles_as_they_are() -> None:
     compact = node(recall_tool="recall")
     state = visited(compact, state_of(history()))
     view = compact.view(state)
-    assert str(view[2].content).endswith('recall(id="c0") shows it.]')
+    assert str(view[2].content).endswith('recall(id="t0") shows it.]')
     again = [message.model_copy(update={"id": f"{message.id}-2"}) for message in read(0)]
     assert compact.view({**state, "messages": [*state["messages"], *again]})[: len(view)] == view
 
@@ -227,7 +248,7 @@ def test_what_the_recall_tool_brought_is_not_looked_up_as_a_copy(name: str | Non
         "[Cleared: result of recall, 3,200 characters, outcome ok. "
         "Call the tool again if you need it.]"
     )
-    assert str(view[4].content).endswith('recall(id="c0") shows it.]')
+    assert str(view[4].content).endswith('recall(id="t0") shows it.]')
 
 
 def test_an_error_does_not_supersede_a_result_and_is_kept() -> None:
@@ -300,6 +321,50 @@ def test_media_in_old_results_become_markers() -> None:
         "[Cleared: result of screenshot, 4 characters, [image image/png 270 bytes], outcome ok. "
         "Call the tool again if you need it.]"
     )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [{"type": "reference", "id": "7"}],
+        [{"type": "reference", "id": "7"}, {"type": "text", "text": "x" * 60}],
+        [{"type": "document", "source": {"type": "text", "data": "short"}}],
+        [{"json": {"rows": 3}}],
+        [{"type": "thinking", "thinking": "x" * 900}, {"type": "text", "text": "ok"}],
+    ],
+)
+@pytest.mark.parametrize("least", [0, 60, 500])
+def test_a_placeholder_is_never_longer_than_what_it_stands_for(content: Any, least: int) -> None:
+    odd = read(20)
+    odd[1] = odd[1].model_copy(update={"content": content})
+    compact = node(recall_tool="recall", clear_min_chars=least)
+    view = compact.view(visited(compact, state_of(history(10, *odd))))
+    assert cleared(view)
+    assert "t20" not in cleared(view)
+
+
+@pytest.mark.parametrize(
+    ("block", "what"),
+    [
+        (
+            {
+                "type": "search_result",
+                "source": "u",
+                "content": [{"type": "text", "text": "x" * 900}],
+            },
+            "900 characters, [search_result block]",
+        ),
+        ({"json": {"rows": "y " * 521}}, "1,064 characters, [unknown block]"),
+        ({"type": "non_standard", "value": {"type": "input_text", "text": "x" * 900}}, "900 char"),
+        ({"text": "x" * 900}, "900 characters, outcome"),
+    ],
+)
+def test_a_placeholder_counts_the_text_of_any_block(block: Any, what: str) -> None:
+    odd = read(20)
+    odd[1] = odd[1].model_copy(update={"content": [block]})
+    compact = node(clear_min_chars=100)
+    view = compact.view(visited(compact, state_of(history(10, *odd))))
+    assert view[2].text.startswith(f"[Cleared: result of read_file, {what}")
 
 
 # ---- clearing and folding
@@ -518,6 +583,75 @@ def test_results_of_parallel_calls_do_not_supersede_each_other() -> None:
     )
 
 
+@pytest.mark.parametrize("shared", ["", "c"])
+def test_parallel_calls_that_share_an_id_are_told_apart_by_their_order(shared: str) -> None:
+    def step(name: str, paths: str) -> list[BaseMessage]:
+        calls: Any = [{"name": "look", "args": {"path": p}, "id": shared} for p in paths]
+        results = [
+            ToolMessage(text_of(ord(p)) + name, tool_call_id=shared, name="look", id=f"{name}{p}")
+            for p in paths
+        ]
+        return [AIMessage("", id=name, tool_calls=calls), *results]
+
+    messages = [*history(0), *step("old", "ab"), *history(6)[1:], *step("new", "b")]
+    compact = node(trigger=("tokens", 8_500), target=8_400, clear_keep=50)
+    shown = {one.id: one.text for one in compact.view(visited(compact, state_of(messages)))}
+    assert "A newer result of the same call" in shown["oldb"]
+    assert shown["olda"] == text_of(ord("a")) + "old"
+
+
+def in_content(n: int, path: Any, *, key: str = "input") -> list[BaseMessage]:
+    """A call that stands in the content alone."""
+    block = {"type": "tool_use", "id": f"c{n}", "name": "read_file"}
+    asked, told = read(n)
+    held = block if path is None else {**block, key: path}
+    return [asked.model_copy(update={"tool_calls": [], "content": [held]}), told]
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_calls_in_content_blocks_are_compared_by_their_arguments(as_text: bool) -> None:
+    def given(path: str) -> Any:
+        return json.dumps({"path": path}) if as_text else {"path": path}
+
+    paths = ["/a", "/b", "/c", "/a", "/d", "/e", "/f", "/g", "/h"]
+    calls = [m for n, path in enumerate(paths) for m in in_content(n, given(path))]
+    compact = node(target=8_400, trigger=("tokens", 8_500), clear_keep=50)
+    view = compact.view(visited(compact, state_of([*history(0), *calls])))
+    assert cleared(view) == ["t0"]
+
+
+def test_calls_whose_arguments_are_unknown_supersede_nothing() -> None:
+    calls = [m for n in range(9) for m in in_content(n, None)]
+    compact = node(target=None, clear_min_share=0.0)
+    view = compact.view(visited(compact, state_of([*history(0), *calls])))
+    assert cleared(view)
+    assert "newer result" not in str(view)
+
+
+@pytest.mark.parametrize("tool", ["read_file", "grep"])
+def test_a_copy_that_is_clipped_is_no_reason_to_clear_a_longer_one(tool: str) -> None:
+    big = text_of(70, 14_000)
+    calls: Any = [{"name": tool, "args": {"path": "/src/0.py"}, "id": "g0"}]
+    calls += [{"name": "other", "args": {"n": n}, "id": f"g{n}"} for n in range(1, 4)]
+    texts = [big, *(text_of(n, 14_000) for n in range(1, 4))]
+    answers = [ToolMessage(text, tool_call_id=f"g{n}", id=f"g{n}") for n, text in enumerate(texts)]
+    messages = [*history(0), *read(0, text=big), AIMessage("", id="a", tool_calls=calls), *answers]
+    compact = node(
+        context_window=128_000, trigger=("tokens", 18_000), target=17_900, clear_keep=50,
+        max_result_tokens=40_000,
+    )  # fmt: skip
+    state = visited(compact, state_of(messages))
+    assert cleared(compact.view(state)) == ["t0"]
+    state["compaction"]["render"]["clip_result_bytes"] = 12_000
+    shown = {one.id: one.text for one in compact.view(state)}
+    assert len(shown["g0"]) < 4_000
+    assert 11_000 < len(shown["t0"]) < 13_000
+    # Where both are cut to the same length, one of them is enough.
+    state["messages"] = [*history(0), *read(0, text=big), *read(1, path="/src/0.py", text=big)]
+    state["compaction"]["clearing"] |= {"repeats_index": 4, "repeats_id": "t1"}
+    assert cleared(compact.view(state)) == ["t0"]
+
+
 def test_only_a_copy_that_stays_is_a_reason_to_clear_the_other() -> None:
     same, edited = text_of(70), text_of(71)
     messages = [
@@ -633,6 +767,6 @@ def test_a_giant_newest_result_shows_head_tail_and_handle_and_breaks_no_characte
         assert set(tail.split("\n")) <= set(lines)
         assert (head.split("\n")[0], tail.split("\n")[-1]) == (lines[0], lines[-1])
         assert f"of {len(giant):,} characters left out" in note
-        assert note.endswith('recall(id="c9") shows it.')
+        assert note.endswith('recall(id="t9") shows it.')
         assert mark
         assert compact.measure(state).tokens <= 16_000

@@ -1,6 +1,7 @@
 """What is cleared, and what is said of it, beside a plain reference that compares all with all."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
@@ -10,9 +11,10 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from langgraph_compaction import pin
-from langgraph_compaction.record import Clearing
+from langgraph_compaction.record import Clearing, Render
 from langgraph_compaction.view.blocks import block_marker
 from langgraph_compaction.view.clearing import Cleared, apply_clearing
+from langgraph_compaction.view.clipping import clip_limits
 from langgraph_compaction.view.pairing import Group, calls_of, groups
 
 PIXEL = {"type": "image", "base64": "aGk=" * 30, "mime_type": "image/png"}
@@ -101,7 +103,7 @@ class Case(NamedTuple):
     clearing: Clearing
     start: int
     position: int
-    recall: str | None
+    render: Render
 
 
 def case(pick: Random) -> Case:
@@ -127,13 +129,16 @@ def case(pick: Random) -> Case:
         protected_tools=pick.choice([[], [], ["look"]]),
         pinned_ids=[f"m{index}" if ids else f"@{index}" for index in pinned],
     )
-    return Case(messages, clearing, start, position, pick.choice([None, "recall"]))
+    render: Render = {"clip_result_bytes": pick.choice([0, 0, 500, 900, 1_500])}
+    if pick.random() < 0.5:
+        render["recall"] = "recall"
+    return Case(messages, clearing, start, position, render)
 
 
 def shown(messages: Sequence[BaseMessage], case: Case) -> Cleared:
     """What the clearing of a case shows in these messages."""
     return apply_clearing(
-        messages, case.clearing, start=case.start, position=case.position, recall=case.recall
+        messages, case.clearing, start=case.start, position=case.position, render=case.render
     )
 
 
@@ -149,7 +154,8 @@ class Reference:
 
     def __init__(self, case: Case) -> None:
         self.messages, self.clearing = case.messages, case.clearing
-        self.start, self.recall = case.start, case.recall
+        self.start, self.recall = case.start, case.render.get("recall")
+        self.limits: dict[int, float] = {}
         self.offset = case.start - case.position
         self.last, repeats = marks_of(case)
         self.stop = max(self.last, repeats) + 1
@@ -162,9 +168,20 @@ class Reference:
                     if index in run.strays:
                         continue
                     self.run_of[index], self.group_of[index] = run.start, group
-                    for one in calls_of(self.messages[run.start]):
-                        if one["id"] == self.result(index).tool_call_id:
-                            self.call_of[index] = one
+                    call_id = self.result(index).tool_call_id
+                    same = [c for c in calls_of(self.messages[run.start]) if c["id"] == call_id]
+                    before = [
+                        one
+                        for one in range(run.start + 1, index)
+                        if self.result(one).tool_call_id == call_id
+                    ]
+                    self.call_of[index] = same[len(before)]
+                members = self.messages[run.start : min(run.stop, self.stop)]
+                found = clip_limits(
+                    members, case.render.get("clip_result_bytes", 0), case.render.get("recall")
+                )
+                for number, limit in enumerate(found):
+                    self.limits[run.start + number] = math.inf if limit is None else limit
 
     def result(self, index: int) -> ToolMessage:
         message = self.messages[index]
@@ -197,9 +214,16 @@ class Reference:
                 for one in newer
                 if self.run_of[one] != self.run_of[index] and self.same_call(one, index)
             ]
-            if any(self.result(one).content == content for one in newer):
+            if any(
+                self.result(one).content == content and self.limits[one] >= self.limits[index]
+                for one in newer
+            ):
                 found[index] = "The same text stands further below."
-            elif again and self.weight(again[0]) >= self.weight(index) / 2:
+            elif (
+                again
+                and self.weight(again[0]) >= self.weight(index) / 2
+                and self.limits[again[0]] >= self.limits[index]
+            ):
                 found[index] = "A newer result of the same call stands further below."
             else:
                 newer.append(index)
@@ -255,10 +279,10 @@ class Reference:
             if isinstance(one, ToolMessage)
         ]
         result = self.result(index)
-        if result.tool_call_id and known.count(result.tool_call_id) == 1:
-            return f'recall(id="{result.tool_call_id}") shows it.'
         if result.id:
             return f'recall(id="{result.id}") shows it.'
+        if result.tool_call_id and known.count(result.tool_call_id) == 1:
+            return f'recall(id="{result.tool_call_id}") shows it.'
         return f"recall(first={index - self.offset}) shows it."
 
 

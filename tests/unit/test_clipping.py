@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from langgraph_compaction.view import build_view
 from langgraph_compaction.view.clipping import (
+    ALONE_REMEDY,
     MESSAGE_REMEDY,
     RESULT_REMEDY,
     SHORTEST,
@@ -125,10 +126,22 @@ def test_the_largest_results_of_a_group_share_the_budget_equally() -> None:
     assert messages[2].content == "x" * 9_000
 
 
-def test_many_results_keep_a_readable_rest_each() -> None:
+def test_many_results_keep_a_readable_rest_each_and_very_many_a_mark() -> None:
     names = [str(number) for number in range(50)]
-    found = clip(call(*names), *(result(n, "x" * 5_000) for n in names), clip_result_bytes=1_000)
+    results = [result(n, "x" * 5_000) for n in names]
+    found = clip(call(*names), *results, clip_result_bytes=SHORTEST * 20)
     assert all(SHORTEST <= len(message.content) <= SHORTEST + NOTE for message in found[1:])
+    found = clip(call(*names), *results, result("50", "small"), clip_result_bytes=1_000)
+    mark = f"[... 5,000 characters left out. {RESULT_REMEDY} ...]"
+    assert [message.content for message in found[1:]] == [mark] * 50 + ["small"]
+
+
+def test_marks_alone_are_no_longer_than_the_results() -> None:
+    names = [str(number) for number in range(300)]
+    messages = [call(*names), *(result(n, "x" * (int(n) % 120)) for n in names)]
+    found = clip(*messages, clip_result_bytes=300)
+    assert all(len(one.content) <= len(m.content) for one, m in zip(found, messages, strict=True))
+    assert sum(map(text_size, found)) < sum(map(text_size, messages))
 
 
 def test_calls_are_never_clipped() -> None:
@@ -187,19 +200,239 @@ def test_a_clipped_result_says_what_brings_the_rest() -> None:
         )
         return [note_of(message) for message in found[1:]]
 
+    # By the message's own id: calls of other steps may have the same one.
     text = "line\n" * 400
     assert notes(call("1", "2"), result("1", text), result("2", text)) == [
-        'recall(id="1") shows it.',
-        'recall(id="2") shows it.',
+        'recall(id="t1") shows it.',
+        'recall(id="t2") shows it.',
     ]
-    # Parallel calls with one id: that of the message tells their results apart.
-    twins = [result("1", text).model_copy(update={"id": name}) for name in ("x", "y")]
-    assert notes(call("1", "1"), *twins) == ['recall(id="x") shows it.', 'recall(id="y") shows it.']
-    bare = [one.model_copy(update={"id": None}) for one in twins]
-    assert notes(call("1", "1"), *bare) == ['recall(id="1") shows it.'] * 2
+    bare = result("1", text).model_copy(update={"id": None})
+    assert notes(call("1", "1"), bare, bare) == ['recall(id="1") shows it.'] * 2
+    nameless = result("", text).model_copy(update={"id": None})
+    assert notes(call(""), nameless) == [RESULT_REMEDY]
     # The tool's own result is a copy of what its call names.
     copied = result("1", text).model_copy(update={"name": "recall"})
     assert notes(call("1"), copied) == [RESULT_REMEDY]
+    assert notes(call("1", "2"), copied, result("2", text))[0] in {"", ALONE_REMEDY}
+
+
+def recalled(name: str, text: str) -> ToolMessage:
+    return result(name, text).model_copy(update={"name": "recall"})
+
+
+def test_answers_of_the_recall_tool_are_clipped_last() -> None:
+    def lengths(*results: ToolMessage) -> list[int]:
+        asked = call(*(one.tool_call_id for one in results))
+        found = clipped_group(
+            [asked, *results], clip_result_bytes=3_000, clip_message_bytes=0, recall="recall"
+        )
+        return [text_size(one) for one in found[1:]]
+
+    # Alone, as many bytes as prose has: 1,000 tokens.
+    assert lengths(recalled("1", "x" * 5_000)) == [5_000]
+    assert 5_000 < lengths(recalled("1", "x" * 5_600))[0] < 5_000 + NOTE
+    # Beside others these make room, but keep a readable rest.
+    page, other = lengths(recalled("1", "x" * 4_000), result("2", "y" * 9_000))
+    assert page == 4_000
+    assert 600 <= other <= 600 + NOTE
+    page, other = lengths(recalled("1", "x" * 5_000), result("2", "y" * 9_000))
+    assert SHORTEST <= other <= SHORTEST + NOTE
+    assert page >= 4_600
+    # Several share what there is, and say what to do.
+    found = clipped_group(
+        [call("1", "2"), recalled("1", "x" * 5_000), recalled("2", "y" * 5_000)],
+        clip_result_bytes=3_000,
+        clip_message_bytes=0,
+        recall="recall",
+    )
+    assert [note_of(one) for one in found[1:]] == [ALONE_REMEDY] * 2
+    assert all(2_500 <= text_size(one) <= 2_500 + NOTE for one in found[1:])
+    # A result without a name is known by its call.
+    asked = AIMessage("", tool_calls=[{"name": "recall", "args": {}, "id": "1"}])
+    nameless = result("1", "x" * 5_000).model_copy(update={"name": None})
+    assert clipped_group(
+        [asked, nameless], clip_result_bytes=3_000, clip_message_bytes=0, recall="recall"
+    ) == [asked, nameless]
+
+
+# ---- blocks
+
+
+BIG = "word " * 4_000
+
+
+def rows(count: int, text: str = "x y z " * 20) -> list[Any]:
+    return [{"type": "text", "text": f"row {number}: {text}"} for number in range(count)]
+
+
+def test_of_very_many_blocks_the_middle_ones_are_left_out() -> None:
+    image = {"type": "image", "base64": "AAAA", "mime_type": "image/png"}
+    content = [*rows(1_000), image, *rows(1_000)]
+    (found,) = clip(result("1", content), clip_result_bytes=6_000)
+    assert text_size(found) <= 6_000 + NOTE
+    texts = [block["text"] for block in found.content if block["type"] == "text"]
+    (mark,) = [text for text in texts if text.startswith("[... ")]
+    place = texts.index(mark)
+    assert texts[:place] == [block["text"] for block in content[:place]]
+    tail = texts[place + 1 :]
+    assert tail == [block["text"] for block in content[-len(tail) :]]
+    assert place > len(tail) > 5
+    assert image in found.content
+    left_out = 2_000 - place - len(tail)
+    size = sum(len(block["text"]) for block in content if block["type"] == "text")
+    size -= sum(map(len, texts)) - len(mark)
+    assert mark == (
+        f"[... {left_out:,} of 2,000 blocks left out, {size:,} characters. {RESULT_REMEDY} ...]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("block", "path"),
+    [
+        ({"type": "non_standard", "value": {"type": "input_text", "text": BIG}}, "value.text"),
+        ({"type": "text-plain", "text": BIG, "mime_type": "text/plain"}, "text"),
+        ({"text": BIG}, "text"),
+        (
+            {"type": "search_result", "source": "u", "title": "t", "content": [{"text": BIG}]},
+            "content.0.text",
+        ),
+        ({"type": "tool_result", "content": BIG}, "content"),
+        ({"type": "tool_result", "content": [{"type": "text", "text": BIG}]}, "content.0.text"),
+        (
+            {"type": "document", "source": {"type": "text", "data": BIG}, "title": "t"},
+            "source.data",
+        ),
+        (
+            {"type": "document", "source": {"type": "content", "content": [{"text": BIG}]}},
+            "source.content.0.text",
+        ),
+        ({"document": {"name": "n", "source": {"text": BIG}}}, "document.source.text"),
+    ],
+)
+def test_a_text_is_clipped_where_the_provider_has_it(block: Any, path: str) -> None:
+    def at(held: Any) -> Any:
+        for key in path.split("."):
+            held = held[int(key) if key.isdigit() else key]
+        return held
+
+    def without(held: Any) -> str:
+        return repr(held).replace(repr(at(held)), "...")
+
+    before = copy.deepcopy(block)
+    message = result("1", "").model_copy(update={"content": [block]})
+    assert text_size(message) == len(BIG)
+    (found,) = clip(message, clip_result_bytes=1_000)
+    (shown,) = found.content
+    assert at(shown).startswith("word word")
+    assert len(at(shown)) <= 1_000 + NOTE
+    assert without(shown) == without(block)
+    assert block == before
+
+
+@pytest.mark.parametrize(
+    ("block", "kind", "shape"),
+    [
+        ({"type": "json", "json": {"x": BIG}}, "json", {"type", "text"}),
+        ({"json": {"x": BIG}}, "json", {"text"}),
+        ({"type": "non_standard", "value": BIG}, "non_standard", {"type", "text"}),
+    ],
+)
+def test_an_unknown_block_that_is_too_large_becomes_head_and_tail_of_its_json(
+    block: Any, kind: str, shape: set[str]
+) -> None:
+    message = result("1", "").model_copy(update={"content": [block, "short"]})
+    (found,) = clip(message, clip_result_bytes=1_000)
+    shown, short = found.content
+    assert set(shown) == shape
+    assert shown["text"].startswith(f"[{kind} block of ")
+    assert "word word" in shown["text"]
+    assert RESULT_REMEDY in shown["text"]
+    assert text_size(found) <= 1_000 + NOTE
+    assert short == "short"
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "image", "base64": "A" * 90_000, "mime_type": "image/png"},
+        {"image": {"format": "png", "source": {"bytes": "A" * 90_000}}},
+        {"type": "document", "source": {"type": "base64", "data": "A" * 90_000}},
+        {"type": "thinking", "thinking": BIG, "signature": "s"},
+        {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"text": BIG}]},
+        {"type": "picture", "bytes": "A" * 90_000},
+    ],
+)
+def test_blocks_whose_text_is_none_or_may_not_be_changed_stay(block: Any) -> None:
+    message = result("1", "").model_copy(update={"content": [block]})
+    assert clip(message, clip_result_bytes=300) == [message]
+
+
+TEXTS = st.integers(0, 900).map("w".__mul__) | st.text("ab \n請👩", max_size=500)
+LEAVES = (
+    TEXTS
+    | TEXTS.map(lambda text: {"type": "text", "text": text})
+    | TEXTS.map(lambda text: {"type": "input_text", "text": text, "id": 1})
+    | TEXTS.map(lambda text: {"text": text})
+    | TEXTS.map(lambda text: {"type": "json", "json": [text]})
+    | TEXTS.map(lambda text: {"type": "refusal", "refusal": text})
+    | TEXTS.map(lambda text: {"type": "document", "source": {"type": "text", "data": text}})
+    | st.sampled_from(
+        [
+            {},
+            {"type": None},
+            {"type": "text"},
+            {"type": "text", "text": None},
+            {"type": "tool_result"},
+            {"type": "non_standard", "value": 3},
+            {"type": "document", "source": None},
+            {"type": "image", "base64": "A" * 3_000, "mime_type": "image/png"},
+            {"type": "tool_use", "id": "c", "name": "n", "input": {"x": "y" * 900}},
+        ]
+    )
+)
+BLOCKS = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=6).map(lambda held: {"type": "tool_result", "content": held})
+        | st.lists(inner, max_size=6).map(lambda held: {"type": "search_result", "content": held})
+        | inner.map(lambda held: {"type": "non_standard", "value": held})
+    ),
+    max_leaves=12,
+)
+CONTENTS: Any = st.lists(BLOCKS, max_size=12) | st.tuples(LEAVES, st.integers(0, 400)).map(
+    lambda given: [given[0]] * given[1]
+)
+
+
+def words(content: Any) -> int:
+    """Letters of the texts that were drawn; the words of marks have none of them in a row."""
+    return json.dumps(content, ensure_ascii=False).count("www")
+
+
+@given(st.lists(CONTENTS, min_size=1, max_size=4), st.integers(1, 3_000), st.booleans())
+def test_whatever_blocks_a_result_has_clipping_only_makes_it_shorter(
+    contents: list[Any], limit: int, human: bool
+) -> None:
+    names = [str(number) for number in range(len(contents))]
+    messages: list[BaseMessage] = [
+        result(name, "").model_copy(update={"content": content})
+        for name, content in zip(names, contents, strict=True)
+    ]
+    if human:
+        messages = [HumanMessage("", id="h").model_copy(update={"content": contents[0]})]
+    before = copy.deepcopy(messages)
+    found = clip(call(*names), *messages, clip_result_bytes=limit, clip_message_bytes=limit)
+    assert messages == before
+    for one, other in zip(before, found[1:], strict=True):
+        assert text_size(other) <= text_size(one)
+        assert words(other.content) <= words(one.content)
+        assert "\ufffd" not in json.dumps(other.content, ensure_ascii=False)
+        if text_size(one) > limit and other.content == one.content:
+            # Nothing but pieces that are shorter than a mark.
+            assert text_size(one) <= max(limit, SHORTEST) + NOTE
+        marks = other.content.__repr__().count("left out")
+        assert text_size(other) <= max(limit, SHORTEST) + NOTE * max(1, marks)
+    assert build_view([*messages], {"render": {"clip_result_bytes": limit}})
 
 
 # ---- in the view
