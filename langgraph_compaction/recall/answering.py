@@ -14,7 +14,8 @@ from langgraph_compaction.archive import Archive, Archived, Steps
 from langgraph_compaction.archive.items import storable
 from langgraph_compaction.heads import heads_of
 from langgraph_compaction.plan.counting import TokenCounter
-from langgraph_compaction.recall import paging, ranking
+from langgraph_compaction.recall import paging
+from langgraph_compaction.recall.comparing import comparable
 from langgraph_compaction.recall.originals import (
     ID_CHARS,
     Original,
@@ -196,12 +197,11 @@ class _Answer:
         return self._paged("\n".join(one.in_full() for one in shown) + after)
 
     def by_words(self, originals: Sequence[Original], query: str) -> str:
-        wanted = ranking.query_words(query)
-        if not wanted:
-            return "The query holds no words to search for."
+        if not comparable(query).strip():
+            return "The query holds nothing to search for."
         name, count = self.options.name, self.options.counter.text
         hint = f"[{name} with the id or position of one shows it in full.]"
-        search = Search(originals, name, wanted, self._room(hint), count)
+        search = Search(originals, name, query, self._room(hint), count)
         pages = search.pages()
         if not pages:
             return self._nothing("No original that you do not see anyway has any of these words.")

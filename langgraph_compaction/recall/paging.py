@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 
+from langgraph_compaction.recall.comparing import comparable
+
 Count = Callable[[str], int]
 """Tokens of a text."""
 
@@ -12,6 +14,8 @@ UNIT_CHARS = 400
 """Characters of a line above which a page may end within it."""
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_BETWEEN = re.compile(r"[\W_]")
+"""Where a line without spaces is cut: a search would not find a word in two pieces."""
 
 
 def pages(text: str, budget: int, count: Count) -> list[str]:
@@ -41,12 +45,13 @@ def excerpt(text: str, budget: int, count: Count, wanted: Collection[str]) -> st
         text: a passage.
         budget: tokens.
         count: counts them.
-        wanted: the words, in lower case.
+        wanted: the words, as `comparable` gives them.
     """
     if count(text) <= budget:
         return text
     units = list(_units(text, max(1, budget - 2), count))  # two for the marks of a cut
-    hits = [sum(word in unit.lower() for word in wanted) for unit in units]
+    plain = map(comparable, units)
+    hits = [sum(word in unit for word in wanted) for unit in plain]
     start = hits.index(max(hits))
     stop = start + 1
     while True:
@@ -91,8 +96,12 @@ def _units(text: str, budget: int, count: Count) -> Iterator[str]:
 def _pieces(line: str) -> Iterator[str]:
     start = 0
     while len(line) - start > UNIT_CHARS:
-        space = line.rfind(" ", start + UNIT_CHARS // 2, start + UNIT_CHARS)
-        stop = space + 1 if space > 0 else start + UNIT_CHARS
+        least, most = start + UNIT_CHARS // 2, start + UNIT_CHARS
+        space = line.rfind(" ", least, most)
+        if space < 0:
+            marks = [mark.start() for mark in _BETWEEN.finditer(line, least, most)]
+            space = marks[-1] if marks else most - 1
+        stop = space + 1
         yield line[start:stop]
         start = stop
     yield line[start:]

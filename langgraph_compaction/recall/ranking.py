@@ -14,6 +14,7 @@ from typing import Any
 
 from langgraph_compaction.digest.sentences import words
 from langgraph_compaction.errors import ConfigurationError
+from langgraph_compaction.recall.comparing import comparable
 
 MOST_WORDS = 64
 """Words of a query that count; the rest is left out."""
@@ -35,7 +36,7 @@ def require() -> None:
 
 def query_words(query: str) -> list[str]:
     """The words of a query, each once."""
-    return list(dict.fromkeys(words(query)))[:MOST_WORDS]
+    return list(dict.fromkeys(words(comparable(query))))[:MOST_WORDS]
 
 
 def ranked(texts: Sequence[str], wanted: Sequence[str]) -> list[int]:
@@ -47,9 +48,10 @@ def ranked(texts: Sequence[str], wanted: Sequence[str]) -> list[int]:
             so in a text, too: "invoice 5" is not just any invoice with a 5 in it. Of texts that are
             equally good the later one comes first.
     """
+    plain = [comparable(text) for text in texts]
     # Only those that can match are cut into words: a quick look is a hundred times as fast.
-    chosen = [index for index, text in enumerate(texts) if _may_match(text, wanted)]
-    corpus = [words(texts[index]) for index in chosen]
+    chosen = [index for index, text in enumerate(plain) if any(word in text for word in wanted)]
+    corpus = [_words(plain[index], wanted) for index in chosen]
     if not any(corpus):
         return []
     pairs = set(pairwise(wanted))
@@ -58,6 +60,25 @@ def ranked(texts: Sequence[str], wanted: Sequence[str]) -> list[int]:
     scores = index.get_scores([*wanted, *_pairs(wanted, pairs)])
     best = sorted(range(len(chosen)), key=lambda n: (-float(scores[n]), -chosen[n]))
     return [chosen[n] for n in best if scores[n] > 0]
+
+
+def holding(texts: Sequence[str], part: str) -> list[int]:
+    """Indexes of the texts in which ``part`` stands, inside of words too; the last one first.
+
+    Args:
+        texts: what is searched.
+        part: as `comparable` gives it.
+    """
+    return [n for n in reversed(range(len(texts))) if part in comparable(texts[n])]
+
+
+def _words(text: str, wanted: Sequence[str]) -> list[str]:
+    """The words of a text, and what is wanted of a script that is cut into pairs of characters."""
+    found = words(text)
+    for one in wanted:
+        if len(one) == 1 and len(words(one * 3)) > 1:
+            found += [one] * (text.count(one) - found.count(one))
+    return found
 
 
 def _pairs(found: Sequence[str], wanted: Collection[tuple[str, str]]) -> list[str]:
@@ -72,8 +93,3 @@ def _index_class() -> Any:
 
     log.setLevel(level)  # when it is loaded it has every line of its log pass
     return bm25s.BM25
-
-
-def _may_match(text: str, wanted: Sequence[str]) -> bool:
-    plain = text.lower().replace("\u2019", "'")  # as `words` reads it
-    return any(word in plain for word in wanted)

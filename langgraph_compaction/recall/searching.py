@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from langgraph_compaction.recall import paging, ranking
+from langgraph_compaction.recall.comparing import comparable
 from langgraph_compaction.recall.originals import Original
 
 RESULTS = 5
@@ -19,6 +20,9 @@ PASSAGE_CHARS = 1_500
 LEAST_EXCERPT = 40
 """Tokens that a page has for each of its passages, if it holds more than one: with fewer the words
 would stand without what is said of them."""
+LEAST_PART = 3
+"""Characters of a query that are also looked for inside of words, if no text has one of its words:
+fewer stand in every other word."""
 NEXT = "\n[next passage]\n"
 """Stands between passages of one original; there may be text between them or not."""
 
@@ -40,22 +44,28 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A search for words.
+    """A search for words; where they are found nowhere, for the query as it stands.
 
     Args:
         originals: what is searched; those that the agent sees anyway are left out.
         tool: name of the recall tool.
-        wanted: the words, of `query_words`.
+        query: the words.
         room: tokens that the excerpts of one page may take, with their labels.
         count: tokens of a text.
     """
 
     originals: Sequence[Original]
     tool: str
-    wanted: Sequence[str]
+    query: str
     room: int
     count: paging.Count
+    _words: list[str] = field(init=False, repr=False)
+    _part: str = field(init=False, repr=False)
     _labels: dict[int, tuple[bool, int]] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_words", ranking.query_words(self.query))
+        object.__setattr__(self, "_part", comparable(self.query).strip())
 
     def pages(self) -> list[list[Passage]]:
         """All passages that have one of the words, in pages; none where nothing was found."""
@@ -65,7 +75,11 @@ class Search:
             if not one.seen
             for place, text in enumerate(paging.pages(one.searched(self.tool), PASSAGE_CHARS, len))
         ]
-        best = ranking.ranked([passage.text for passage in passages], self.wanted)
+        texts = [passage.text for passage in passages]
+        best = ranking.ranked(texts, self._words)
+        # A mark, a part of a name, a script whose words nothing parts.
+        if not best and self._part and (not self._words or len(self._part) >= LEAST_PART):
+            best = ranking.holding(texts, self._part)
         return grouped([passages[index] for index in best], self._fits)
 
     def shown(self, page: Sequence[Passage]) -> list[str]:
@@ -74,13 +88,14 @@ class Search:
         The best original comes first; its passages are in the order of its text.
         """
         left = self._left(page)
+        wanted = [*self._words, self._part]
         cuts: dict[Passage, str] = {}
         # What the short ones do not need is left to the long ones.
         for known, passage in enumerate(sorted(page, key=lambda one: len(one.text))):
             share = left // (len(page) - known)
             if share > 0:
                 text = passage.text.strip("\n")
-                cuts[passage] = paging.excerpt(text, share, self.count, self.wanted)
+                cuts[passage] = paging.excerpt(text, share, self.count, wanted)
                 left -= self.count(cuts[passage])
         parts: dict[int, list[Passage]] = {}
         for passage in (one for one in page if one in cuts):
