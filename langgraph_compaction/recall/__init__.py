@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+from typing import Annotated, Any
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.prebuilt import ToolRuntime
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from langgraph_compaction.archive import Archive, Steps, aperform, archive_of, perform
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.plan import counting
-from langgraph_compaction.plan.recalling import RECALL_METADATA
+from langgraph_compaction.plan.recalling import RECALL_METADATA, RECALL_TOKENS
 from langgraph_compaction.recall import ranking
 from langgraph_compaction.recall.answering import Content, Options, Request, steps_of_answer
 from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, read_state
@@ -30,23 +31,58 @@ DESCRIPTION = (
 """What the agent's model is told of the tool."""
 _WORDS = ", or `query` (words to search for; `first` and `last` narrow it)"
 
+MOST = 9_999_999_999
+"""The greatest number that an argument may be: the greatest position that an archive may hold."""
+
+_log = logging.getLogger("langgraph_compaction")
+_OTHERWISE = (
+    "The recall tool is named %r, but placeholders of this thread tell the agent to call %r. Give "
+    "the node and the tool the same name: create_recall_tool(name=%r), or recall_tool= of the "
+    "node. With tools=[...] the node checks it."
+)
 _NOWHERE = InMemoryStore()
 """Stands for a store where there is none; nothing is asked of it."""
+
+
+def bounded(number: Any) -> Any:
+    """``number`` itself, or the nearest whose digits fit into an answer; what is none as it is."""
+    return min(max(number, -MOST), MOST) if isinstance(number, int) else number
+
+
+Number = Annotated[int | None, AfterValidator(bounded)]
 
 
 class Look(BaseModel):
     """What the agent's model may say: an id, or positions."""
 
     id: str | None = Field(None, description="Id of a message or of a tool call.")
-    first: int | None = Field(None, description="Position of the first message, from 0.")
-    last: int | None = Field(None, description="Position of the last message, inclusive.")
-    page: int | None = Field(None, description="Which page of the answer, from 1.")
+    first: Number = Field(None, description="Position of the first message, from 0.")
+    last: Number = Field(None, description="Position of the last message, inclusive.")
+    page: Number = Field(None, description="Which page of the answer, from 1.")
 
 
 class Search(Look):
     """The same, and words."""
 
     query: str | None = Field(None, description="Words to search for.")
+
+
+class _RecallTool(StructuredTool):
+    """A tool that can be called with any number.
+
+    LangChain writes arguments into a text before they are checked, and Python writes no number of
+    more than 4,300 digits.
+    """
+
+    def run(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
+        return super().run(_with_bounds(tool_input), *args, **kwargs)
+
+    async def arun(self, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
+        return await super().arun(_with_bounds(tool_input), *args, **kwargs)
+
+
+def _with_bounds(given: Any) -> Any:
+    return {key: bounded(value) for key, value in given.items()} if type(given) is dict else given
 
 
 def create_recall_tool(
@@ -112,12 +148,18 @@ def create_recall_tool(
         media=media,
     )
 
+    told: list[str] = []  # that the record names another tool: said once
+
     def prepared(
         runtime: ToolRuntime[Any, Any], given: dict[str, Any]
     ) -> tuple[BaseStore, Steps[Content]]:
         messages, record = read_state(
             runtime.state, messages_key=messages_key, compaction_key=compaction_key
         )
+        named = record.get("render", {}).get("recall", name)
+        if named != name and not told:
+            told.append(named)
+            _log.warning(_OTHERWISE, name, named, named)
         store = runtime.store if archive is None else archive
         found = _archive(store, runtime.config)
         steps = steps_of_answer(Request(**given), messages, record, found, options)
@@ -129,13 +171,13 @@ def create_recall_tool(
     async def arecall(runtime: ToolRuntime[Any, Any], **given: Any) -> Content:
         return await aperform(*prepared(runtime, given))
 
-    return StructuredTool.from_function(
+    return _RecallTool.from_function(
         func=recall,
         coroutine=arecall,
         name=name,
         description=DESCRIPTION.format(words=_WORDS if search else ""),
         args_schema=Search if search else Look,
-        metadata=dict(RECALL_METADATA),
+        metadata={**RECALL_METADATA, RECALL_TOKENS: max_tokens},
     )
 
 

@@ -335,7 +335,8 @@ def test_what_the_record_says_is_shown_whole_is_not_searched() -> None:
         ({"first": 4, "last": 2}, "Positions count from 0, and last is not below first."),
         ({"first": -1}, "Positions count from 0"),
         ({"first": 700, "last": 10**30}, "No message of this conversation with such a position"),
-        ({"query": "?!"}, "The query holds no words"),
+        ({"query": "?!"}, "No original that you do not see anyway has any of these words."),
+        ({"query": "\u200b"}, "The query holds nothing to search for."),
         ({"query": "zebra"}, "No original that you do not see anyway has any of these words."),
     ],
 )
@@ -372,6 +373,31 @@ def test_any_arguments_get_an_answer_within_the_cap(arguments: dict[str, Any], a
     assert isinstance(answer, str)
     assert answer
     assert token_counter("estimate").text(answer) <= 400
+
+
+@pytest.mark.parametrize(
+    "number",
+    [10**19, 10**3999, -(10**3999), 10**5000, "9" * 4_000],
+    ids=["20 digits", "4000", "below 0", "5001", "text"],
+)
+async def test_no_number_is_too_long_to_be_answered(ask: Any, number: Any) -> None:
+    count = token_counter("estimate").text
+    for arguments, said in (
+        (
+            {"id": "m0", "page": number},
+            r"no page 9{10}: the answer has 1 page|Pages count",
+        ),
+        ({"query": "heron", "page": number}, r"There is no page 9{10}: the answer|Pages count"),
+        ({"first": number}, "No message of this conversation|Positions count"),
+        ({"first": 0, "last": number}, "blue heron|Positions count"),
+        ({"query": "pump", "first": 0, "last": number}, r"last=9{10}, page=2\)|Positions count"),
+    ):
+        answer = ask(arguments, max_tokens=300)
+        assert re.search(said, answer)
+        assert count(answer) <= 300
+    messages = [*transcript(), asking(id="m0", page=number)]
+    after = await graph().ainvoke({"messages": messages, "compaction": {}}, THREAD)
+    assert after["messages"][-1].content.startswith(("There is no page", "Pages count"))
 
 
 @given(st.text(max_size=3_000), st.integers(300, 700), st.sampled_from(["estimate", "chars/4+400"]))

@@ -19,6 +19,7 @@ from langgraph_compaction import (
 )
 from langgraph_compaction.middleware import CompactionMiddleware
 from tests.integration.doubles import ScriptedModel, work
+from tests.support.runtimes import runtime
 
 
 def recall(id: str) -> str:
@@ -86,6 +87,28 @@ def test_a_tool_of_that_name_is_found_in_any_form(
     assert warnings() == []
 
 
+@pytest.mark.parametrize(("most", "times"), [(1_999, 1), (2_000, 0), (None, 0), ("auto", 0)])
+def test_pages_that_would_be_clipped_are_logged(
+    most: Any, times: int, warnings: Callable[[], list[str]]
+) -> None:
+    tools = [PROVIDERS_OWN, work, create_recall_tool(search=False)]
+    settings: Any = {"max_result_tokens": most, "recall_tool": "recall", "context_window": 8_000}
+    CompactionNode(ExtractiveSummarizer(), tools=tools, **settings)
+    assert len(warnings()) == times
+    agent = create_agent(
+        ScriptedModel(reply=lambda _: AIMessage("Hm.")),
+        [work, create_recall_tool(search=False)],
+        middleware=[CompactionMiddleware(ExtractiveSummarizer(), **settings)],
+    )
+    for _ in range(2):
+        agent.invoke({"messages": [HumanMessage("Go on.")]})
+    assert len(warnings()) == 2 * times
+    for said in warnings():
+        assert "may have 1999 tokens, but a page of the recall tool up to 2000" in said
+        assert "max_tokens of create_recall_tool" in said
+        assert "raise max_result_tokens" in said
+
+
 def test_where_no_tools_are_given_nothing_is_compared(warnings: Callable[[], list[str]]) -> None:
     node(recall_tool="recall")
     assert warnings() == []
@@ -97,6 +120,27 @@ def test_a_recall_tool_that_no_setting_names_is_logged(warnings: Callable[[], li
     node(tools=[work, create_recall_tool(name="look_up", search=False)])
     (said,) = warnings()
     assert said.startswith('recall_tool="look_up" is missing')
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize(("named", "times"), [("look_up", 1), ("recall", 0), (None, 0)])
+async def test_a_tool_that_the_record_calls_otherwise_says_so_once(
+    named: str | None, times: int, asynchronous: bool, warnings: Callable[[], list[str]]
+) -> None:
+    compact = node(trigger=("messages", 6), keep=("messages", 2), recall_tool=named)
+    messages = [HumanMessage(f"Note {n}. {'It is warm. ' * 30}", id=f"m{n}") for n in range(12)]
+    state: dict[str, Any] = {"messages": messages, "compaction": {}}
+    state |= compact.invoke(state)
+    assert state["compaction"]["segments"]
+    recall: Any = create_recall_tool(search=False)
+    for number in (0, 1):
+        given = {"first": number, "runtime": runtime(state, {})}
+        shown = await recall.ainvoke(given) if asynchronous else recall.invoke(given)
+        assert f"Note {number}." in shown
+    assert len(warnings()) == times
+    for said in warnings():
+        assert "named 'recall', but placeholders of this thread tell the agent to call" in said
+        assert "create_recall_tool(name='look_up')" in said
 
 
 def answer(messages: list[BaseMessage]) -> AIMessage:
