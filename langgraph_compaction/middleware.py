@@ -17,7 +17,7 @@ from typing_extensions import TypedDict, override
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.handoffs import with_record
 from langgraph_compaction.node import CompactionNode
-from langgraph_compaction.plan.recalling import tool_mismatch
+from langgraph_compaction.plan.recalling import long_pages, tool_mismatch
 from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.recovery import Recovery
 from langgraph_compaction.run.reporting import logger
@@ -110,7 +110,7 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
             )
         given = options.get("tools")
         # What is wrong with tools that the node was given, it has logged.
-        self._mismatch = tool_mismatch(self.node.settings.recall_tool, given) if given else None
+        self._mismatch = self._wrong_with(given) if given else None
         keys = self.node.compaction_key, self.node.settings_key
         if keys != (COMPACTION_KEY, SETTINGS_KEY):
             self.state_schema = _state_schema(*keys)
@@ -214,11 +214,15 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         return request.override(system_message=prompt, messages=view)
 
     def _compare(self, tools: Sequence[Any]) -> None:
-        """Log once where the agent's tools and the node's ``recall_tool`` do not match."""
+        """Log once where the agent's tools and the node's settings do not match."""
         if self._mismatch is None:
-            self._mismatch = tool_mismatch(self.node.settings.recall_tool, tools)
+            self._mismatch = self._wrong_with(tools)
             if self._mismatch:
                 logger.warning(self._mismatch)
+
+    def _wrong_with(self, tools: Sequence[Any]) -> str | None:
+        most = self.node._max_result_tokens  # noqa: SLF001  # the node's other face
+        return tool_mismatch(self.node.settings.recall_tool, tools) or long_pages(tools, most)
 
 
 def _seen(request: ModelRequest[Any]) -> dict[str, Any]:

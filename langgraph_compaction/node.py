@@ -24,7 +24,7 @@ from langgraph_compaction.levels import Levels
 from langgraph_compaction.looking import Explanation, Measurement, explained, measured
 from langgraph_compaction.plan.counting import TokenCounter, token_counter
 from langgraph_compaction.plan.decision import Decision, decide
-from langgraph_compaction.plan.recalling import tool_mismatch
+from langgraph_compaction.plan.recalling import long_pages, tool_mismatch
 from langgraph_compaction.plan.requests import read_request
 from langgraph_compaction.plan.schemas import beside_messages, checked_tools
 from langgraph_compaction.resolving import AgentLimits
@@ -53,6 +53,7 @@ from langgraph_compaction.state import (
     read_state,
 )
 from langgraph_compaction.view import Layout, lay_out
+from langgraph_compaction.view.clipping import BYTES_PER_TOKEN
 
 Update = dict[str, Any]
 
@@ -135,7 +136,7 @@ class CompactionNode(Runnable[Any, Update]):
         self._counted = False
         limits = AgentLimits(window, max_output, self._counter.as_provider)
         self.settings, self._levels = _levels(settings, values, name, limits)
-        self._tools = _tools(tools, self.settings.recall_tool)
+        self._tools = _tools(tools, self.settings.recall_tool, self._max_result_tokens)
         self._system = None if system_prompt is None else _system_message(system_prompt)
         self._hook = checked_hook(hook)
         self._redact = checked_redact(redact)
@@ -327,6 +328,12 @@ class CompactionNode(Runnable[Any, Update]):
         )
         return visit, performer
 
+    @property
+    def _max_result_tokens(self) -> int | None:
+        """Tokens that the results of one step may have by the node's own settings; None: any."""
+        most = self._levels.of().policy.render.get("clip_result_bytes")
+        return None if most is None else most // BYTES_PER_TOKEN
+
     def _noted(self, change: Change | None, config: RunnableConfig | None) -> Update:
         """The update of a visit; a later one notices where it did not reach the state."""
         if change is not None:
@@ -376,13 +383,14 @@ def _settings(given: Any) -> CompactionSettings:
     )
 
 
-def _tools(given: Any, recall_tool: str | None) -> list[dict[str, Any]]:
+def _tools(given: Any, recall_tool: str | None, most: int | None) -> list[dict[str, Any]]:
     schemas = checked_tools(given)
     mismatch = tool_mismatch(recall_tool, given) if schemas else None
     if mismatch and recall_tool is not None:
         raise ConfigurationError(mismatch)
-    if mismatch:
-        logger.warning(mismatch)
+    too_long = long_pages(given, most) if schemas else None
+    for warning in filter(None, (mismatch, too_long)):
+        logger.warning(warning)
     return schemas
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 RECALL_METADATA = {"langgraph_compaction": "recall"}
 """Metadata of the tools that `create_recall_tool` makes: so they are known under any name."""
+RECALL_TOKENS = "langgraph_compaction_max_tokens"
+"""Key in that metadata of the tokens that an answer of the tool may have."""
 MOST_NAMES = 10
 """Names of tools that a message lists."""
 
@@ -43,6 +45,26 @@ def tool_mismatch(recall_tool: str | None, tools: Sequence[Any]) -> str | None:
     return (
         f"recall_tool: {recall_tool!r} is none of the agent's tools ({listed or 'none has a name'})"
         f", but placeholders of cleared and clipped results tell the agent to call it. {remedy}"
+    )
+
+
+def long_pages(tools: Sequence[Any], most: int | None) -> str | None:
+    """What is wrong where pages of the recall tool are longer than results may be; None: nothing.
+
+    What is clipped of a page no other page shows.
+
+    Args:
+        tools: as of `tool_mismatch`.
+        most: tokens that the results of one step may have; None: any number.
+    """
+    sizes = (tool.metadata.get(RECALL_TOKENS) for tool in tools if _is_recall_tool(tool))
+    longest = max((size for size in sizes if isinstance(size, int)), default=0)
+    if most is None or longest <= most:
+        return None
+    return (
+        f"max_result_tokens: the results of one step may have {most} tokens, but a page of the "
+        f"recall tool up to {longest}: its middle is clipped, and no other page shows that. Lower "
+        "max_tokens of create_recall_tool, or raise max_result_tokens."
     )
 
 
