@@ -299,7 +299,7 @@ def test_d5_the_digest_keeps_to_its_budget_whatever_the_summariser_returns(
         echo, clear=False, digest=digest_mode, max_digest_tokens=budget, context_window=3_000
     )
     talk, sizes = Talk(compact), []
-    for turn in range(12):
+    for turn in range(8):
         talk.say(human(f"h{turn}", 60), agent(f"a{turn}", words=300), human(f"g{turn}", 60))
         sizes.append(sum(one["tokens"] for one in talk.record.get("segments", ())))
         assert compact.measure(talk.state).tokens <= 3_000

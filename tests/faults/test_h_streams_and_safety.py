@@ -67,7 +67,7 @@ def test_h1_nothing_of_a_summary_is_streamed(
     In `stream_mode="messages"` there is neither. A custom event tells the interface.
     """
     parts: dict[str, list[Any]] = {"messages": [], "custom": [], "values": []}
-    graph, given = build(streaming(), background=background), {"messages": [request(1, 30)]}
+    graph, given = build(streaming(), background=background), {"messages": [request(1, 20)]}
 
     async def astream() -> None:
         async for mode, part in graph.astream(
@@ -83,7 +83,7 @@ def test_h1_nothing_of_a_summary_is_streamed(
             parts[mode].append(part)
     texts = [message.text for message, _ in parts["messages"]]
     assert "Finished " in texts
-    assert sum(text.startswith("result-") for text in texts) == 30
+    assert sum(text.startswith("result-") for text in texts) == 20
     assert not any(DIGEST_WORD in text or "Goal" in text or "Record of" in text for text in texts)
     kinds = {event["type"] for event in parts["custom"]}
     assert {"compaction.started", "compaction.completed"} <= kinds
