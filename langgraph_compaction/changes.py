@@ -207,6 +207,13 @@ def with_request(record: CompactionRecord, name: str) -> CompactionRecord:
     return {**record, "request_id": name}
 
 
-def revised(record: CompactionRecord) -> CompactionRecord:
-    """The record as a newer one than before."""
-    return {**record, "version": RECORD_VERSION, "revision": record.get("revision", 0) + 1}
+def revised(record: CompactionRecord, run: str = "") -> CompactionRecord:
+    """The record as a newer one than before; ``run`` tells this run of a subgraph from its others.
+
+    The first one of all remembers the run, see `engine.pruning`.
+    """
+    changed: CompactionRecord = {**record, "version": RECORD_VERSION}
+    changed["revision"] = record.get("revision", 0) + 1
+    if run and "revision" not in record:
+        changed["begun_run"] = run
+    return changed

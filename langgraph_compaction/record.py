@@ -182,6 +182,9 @@ class CompactionRecord(TypedDict, total=False):
     """Former ones of these, which newer ones lead to. Sorted."""
     forgotten_epoch: int
     """Epoch that the last `forget` began: what other records name as archived before it is gone."""
+    begun_run: str
+    """The run of a subgraph that began the record: until it comes back in another one, nothing is
+    pruned. Absent where an outermost graph began it, or one that has checkpoints of its own."""
     pruned_index: int
     """Position of the last message covered when the last of them were removed, inclusive."""
     pruned_marks: list[str]

@@ -18,6 +18,8 @@ TOP_GRAPH = "~top"
 LABEL_CHARS = 120
 """Characters of a label; a longer one is cut and ends in a hash of the whole."""
 
+_HANDLERS = ("__error_handler__", "__default_error_handler__")
+"""How the names begin that LangGraph gives to error handlers of nodes."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _EMPTY = "~"
 
@@ -42,6 +44,19 @@ def _shortened(safe: str) -> str:
     return f"{safe[: LABEL_CHARS - 66].rstrip('~')}~~{digest}"
 
 
+def graphs_of(checkpoint_ns: str, *, in_node: bool = True) -> list[str]:
+    """The parts of a checkpoint's namespace that name graphs, the outermost left out.
+
+    Args:
+        checkpoint_ns: as for `namespace_of`.
+        in_node: as for `namespace_of`.
+    """
+    parts = checkpoint_ns.split("|") if checkpoint_ns else []
+    if parts and parts[-1].startswith(_HANDLERS):
+        del parts[-1]  # LangGraph runs the error handler of a node as if within that node
+    return parts[:-1] if in_node else parts
+
+
 def namespace_of(
     thread_id: Any, checkpoint_ns: str = "", *, in_node: bool = True
 ) -> tuple[str, ...]:
@@ -56,7 +71,6 @@ def namespace_of(
             out, too, so that all nodes of one graph have one archive. False for the namespace of a
             graph itself, as `get_state` has it.
     """
-    parts = checkpoint_ns.split("|") if checkpoint_ns else []
-    graphs = [part.partition(":")[0] for part in (parts[:-1] if in_node else parts)]
+    graphs = [part.partition(":")[0] for part in graphs_of(checkpoint_ns, in_node=in_node)]
     graph = "+".join(map(label, graphs)) or TOP_GRAPH
     return ROOT, label(str(thread_id)), graph if len(graph) <= LABEL_CHARS else _shortened(graph)

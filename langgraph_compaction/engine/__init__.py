@@ -64,19 +64,19 @@ def compaction_steps(visit: Visit) -> Steps:
             common["reason"] = VETOED
             yield Emit({"type": "compaction.skipped", **common})
             if decision.need != "hard":
-                return skipped(decision, visit.record)
+                return skipped(decision, visit.record, visit.run)
             decision = decide_unfolded(visit)
     elif decision.action == "skip":
         yield Emit({"type": "compaction.skipped", **common})
-        return skipped(decision, visit.record)
+        return skipped(decision, visit.record, visit.run)
     return (yield from _carry_out(replace(visit, policy=decision.policy), decision, common))
 
 
-def skipped(decision: Decision, record: CompactionRecord) -> Change | None:
+def skipped(decision: Decision, record: CompactionRecord, run: str) -> Change | None:
     """A request counts as carried out even where nothing is done; else nothing changes."""
     if decision.request is None:
         return None
-    return Change(revised(with_request(record, decision.request.id)))
+    return Change(revised(with_request(record, decision.request.id), run))
 
 
 def _carry_out(visit: Visit, decision: Decision, common: dict[str, Any]) -> Steps:
@@ -228,4 +228,4 @@ def _remembered(
             request=decision.request,
         )
         record = with_failures(record, failures)
-    return None if record is visit.record else revised(record)
+    return None if record is visit.record else revised(record, visit.run)

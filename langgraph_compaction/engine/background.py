@@ -87,7 +87,7 @@ def background_steps(visit: Visit, ahead: Ahead | None) -> Steps:
     common = {**common_fields(decision), "background": True}
     if (yield Propose({"type": "compaction.started", **common})):
         yield Emit({"type": "compaction.skipped", **common, "reason": VETOED})
-        return skipped(decision, visit.record)
+        return skipped(decision, visit.record, visit.run)
     until = _until(decision, decision.span)
     apart = replace(
         visit,

@@ -69,7 +69,7 @@ def overflow_steps(
     if inner.size(inner.layout(record)) > room.most:
         but = f"the provider refused {before} already"
         yield from _given_up(visit, record, room, but, common)
-    record = revised(with_overflow(record, _mark(visit, record, node)))
+    record = revised(with_overflow(record, _mark(visit, record, node)), visit.run)
     change = yield from pruned(visit, record, common)
     tally = _writer(visit).tally
     yield Emit(completed(visit, record, tally, common, pruned=len(change.removed)))

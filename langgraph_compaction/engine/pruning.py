@@ -29,13 +29,16 @@ def pruned(
 ) -> Generator[Effect, object, Change]:
     """Everything that the record hides leaves the channel, if it is safe in the archive.
 
-    Where it cannot be archived or removed, an event says why, and the record stays as it is.
+    Where it cannot be archived or removed, an event says why, and the record stays as it is. In a
+    subgraph nothing leaves in the run that began the record: whether the graph around keeps it is
+    not known before it has come back once, and without it nothing would lead to what was removed.
 
     Raises:
         RedactionError: the hook failed, and the settings say that this ends the run.
     """
     anchor = locate(visit.messages, record)
-    if not visit.policy.prune or not anchor.hidden:
+    unproven = bool(visit.run) and record.get("begun_run") == visit.run
+    if not visit.policy.prune or not anchor.hidden or unproven:
         return Change(record)
     ids = [message.id for message in visit.messages]
     if None in ids or len(set(ids)) < len(ids):

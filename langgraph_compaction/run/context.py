@@ -12,7 +12,7 @@ from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
 
 from langgraph_compaction.archive import Archive, archive_of
-from langgraph_compaction.archive.naming import namespace_of
+from langgraph_compaction.archive.naming import graphs_of, namespace_of
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.state import SETTINGS_KEY
 
@@ -55,13 +55,16 @@ def place_of(config: RunnableConfig | None = None) -> tuple[str, ...] | None:
 
 
 def run_of(config: RunnableConfig | None = None) -> str:
-    """What tells one run of a subgraph from its others; "" in the outermost graph of a thread.
+    """What tells one run of a subgraph from its others; "" where the graph's state outlasts a run.
+
+    That is the outermost graph of a thread, and a subgraph with checkpoints of its own: its
+    namespace names no task.
 
     Args:
         config: the run's config; None: that of the run this is called in.
     """
-    graphs = str(_configurable(config).get("checkpoint_ns") or "").rpartition("|")[0]
-    return hashlib.sha256(graphs.encode()).hexdigest()[:16] if graphs else ""
+    graphs = "|".join(graphs_of(str(_configurable(config).get("checkpoint_ns") or "")))
+    return hashlib.sha256(graphs.encode()).hexdigest()[:16] if ":" in graphs else ""
 
 
 def _configurable(config: RunnableConfig | None) -> Mapping[str, Any]:

@@ -21,6 +21,12 @@ def test_a_plain_id_stays_as_it_is(thread_id: str) -> None:
     assert namespace_of(thread_id) == ("langgraph_compaction", thread_id, TOP_GRAPH)
 
 
+@pytest.mark.parametrize("handler", ["__error_handler__agent:2", "__default_error_handler__:2"])
+def test_an_error_handler_has_the_archive_of_its_graph(handler: str) -> None:
+    assert namespace_of("t", f"agent:1|{handler}") == namespace_of("t", "agent:1")
+    assert namespace_of("t", f"sub:1|agent:1|{handler}") == namespace_of("t", "sub:1|agent:1")
+
+
 def test_hostile_ids_have_labels_of_their_own() -> None:
     labels = [label(one) for one in HOSTILE]
     assert len(set(labels)) == len(HOSTILE)
