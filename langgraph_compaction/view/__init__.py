@@ -7,8 +7,9 @@ Needs no settings, no model and no counter; what it has to know is frozen in the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
@@ -19,7 +20,7 @@ from langgraph_compaction.view.anchors import Anchor, locate
 from langgraph_compaction.view.clearing import NOTHING_CLEARED, Cleared, apply_clearing
 from langgraph_compaction.view.clipping import clipped_group
 from langgraph_compaction.view.digest import DIGEST_MARK, digest_text, with_digest
-from langgraph_compaction.view.pairing import Group, calls_of, groups, repaired
+from langgraph_compaction.view.pairing import Group, Run, calls_of, groups, repaired
 from langgraph_compaction.view.provider import detached
 from langgraph_compaction.view.roles import alternating
 
@@ -226,19 +227,37 @@ def _clipped(
     messages: Sequence[BaseMessage], found: Sequence[Group], render: Render
 ) -> Sequence[BaseMessage]:
     """The messages of these groups, one for one, oversized ones clipped."""
-    result_chars = render.get("clip_result_bytes", 0)
-    message_chars = render.get("clip_message_bytes", 0)
-    if result_chars <= 0 and message_chars <= 0:
+    result_bytes = render.get("clip_result_bytes", 0)
+    message_bytes = render.get("clip_message_bytes", 0)
+    if result_bytes <= 0 and message_bytes <= 0:
         return messages
+    clip = partial(
+        clipped_group,
+        clip_result_bytes=result_bytes,
+        clip_message_bytes=message_bytes,
+        recall=render.get("recall"),
+    )
+    # Run by run: what came before a server-side pause was sent already, and stays as it was.
     return [
         message
         for group in found
-        # Run by run: what came before a server-side pause was sent already, and stays as it was.
         for run in group.runs
-        for message in clipped_group(
-            messages[run.start : run.stop],
-            clip_result_bytes=result_chars,
-            clip_message_bytes=message_chars,
-            recall=render.get("recall"),
-        )
+        for message in _clipped_run(messages, run, clip)
     ]
+
+
+def _clipped_run(
+    messages: Sequence[BaseMessage],
+    run: Run,
+    clip: Callable[[Sequence[BaseMessage]], list[BaseMessage]],
+) -> list[BaseMessage]:
+    """The messages of a run, one for one: results share a limit, late ones have one each.
+
+    Another late result may still come behind one that was sent already, and stays as it was.
+    """
+    if not run.strays:
+        return clip(messages[run.start : run.stop])
+    own = [index for index in range(run.start, run.stop) if index not in run.strays]
+    shown = dict(zip(own, clip([messages[index] for index in own]), strict=True))
+    shown |= {index: clip([messages[index]])[0] for index in run.strays}
+    return [shown[index] for index in range(run.start, run.stop)]

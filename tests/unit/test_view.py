@@ -176,6 +176,18 @@ def test_between_folds_each_view_extends_the_one_before() -> None:
         view = longer
 
 
+def test_a_late_result_takes_no_room_from_one_that_came_late_before_it() -> None:
+    record = covering(LONG, 5, 0, 1, render={"task": "task", "clip_result_bytes": 300})
+    messages = [*LONG[:6], call("2"), NEXT.model_copy(update={"id": "newest"}), DONE]
+    view = build_view(messages, record)
+    for name in ("l1", "l2", "l3"):
+        messages = [*messages, ToolMessage("x" * 900, tool_call_id="c2", id=name)]
+        longer = build_view(messages, record)
+        assert longer[: len(view)] == view
+        view = longer
+    assert {len(str(message.content)) for message in view[-3:]} == {512}
+
+
 # ---- system messages
 
 
