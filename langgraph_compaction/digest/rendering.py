@@ -14,10 +14,12 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from langgraph_compaction.digest.spelling import UNSEEN, forms_of, spelled
+from langgraph_compaction.view.block_texts import texts_in, unknown_text
 from langgraph_compaction.view.blocks import (
     block_marker,
     blocks_of,
     is_call,
+    is_media,
     is_reasoning,
     is_server_call,
     visible_text,
@@ -55,8 +57,10 @@ _TAG = _tag_pattern()
 def message_text(message: BaseMessage) -> str:
     """The visible text of a message.
 
-    Text blocks joined by newlines; images, files, audio and unknown blocks as short markers
-    such as ``[image image/png]``; reasoning never. Tool calls are not part of it.
+    Texts joined by newlines, wherever a block has them; images, files and audio as short markers
+    such as ``[image image/png]``; reasoning never. Blocks of an unknown type are JSON in what the
+    user and tools say, as far as it is no encoded data; in what a model says, where they are a
+    provider's own, markers. Tool calls are not part of it.
     """
     if isinstance(message.content, str):
         return message.content
@@ -64,8 +68,11 @@ def message_text(message: BaseMessage) -> str:
     for block in blocks_of(message.content):
         if is_reasoning(block):
             continue
-        text = visible_text(block)
-        parts.append(block_marker(block) if text is None else text)
+        own = isinstance(message, AIMessage) and unknown_text(block) is not None
+        texts = None if own else texts_in(block)
+        if texts is None or is_media(block):
+            parts.append(block_marker(block))
+        parts += texts or ()
     return "\n".join(part for part in parts if part)
 
 

@@ -117,8 +117,6 @@ BLOCKS: list[tuple[Any, str]] = [
     ({"type": "file", "base64": DATA, "mime_type": "application/pdf"}, "[file application/pdf"),
     ({"type": "input_audio", "input_audio": {"data": DATA, "format": "wav"}}, "[audio wav"),
     ({"type": "media", "mime_type": "video/mp4", "data": DATA.encode()}, "[media video/mp4"),
-    ({"type": "gadget", "data": {"n": 1}}, "[gadget block]"),
-    ({"n": 1}, "[unknown block]"),
     ({"type": "web_search_tool_result", "tool_use_id": "s", "content": [DATA]}, "web_search"),
 ]  # fmt: skip
 HIDDEN: list[Any] = [
@@ -149,6 +147,41 @@ def test_every_block_is_shown_as_text_or_as_a_short_marker(
     assert DATA[:60] not in text
     assert len(text) < 400
     assert expected in render_message(message, 0)
+
+
+@pytest.mark.parametrize(
+    ("block", "marker", "data"),
+    [
+        ({"type": "gadget", "data": {"n": 1}}, "[gadget block]", '{"type": "gadget", "data": {"n"'),
+        ({"json": {"n": 1}}, "[unknown block]", '{"json": {"n": 1}}'),
+        ({"type": "gadget", "data": DATA}, "[gadget block]", '{"type": "gadget", "data": ""}'),
+    ],
+)
+def test_a_block_of_an_unknown_type_is_data_but_for_a_models_own(
+    block: Any, marker: str, data: str
+) -> None:
+    assert message_text(AIMessage([block])) == marker
+    for message in (ToolMessage([block], tool_call_id="c"), HumanMessage([block])):
+        assert message_text(message).startswith(data)
+        assert DATA[:60] not in message_text(message)
+
+
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [
+        ({"type": "search_result", "content": [{"type": "text", "text": "found"}]}, "found"),
+        ({"type": "tool_result", "content": "found"}, "found"),
+        ({"text": "found"}, "found"),
+        ({"type": "non_standard", "value": {"type": "input_text", "text": "found"}}, "found"),
+        (
+            {"type": "document", "title": "t", "source": {"type": "text", "data": "found"}},
+            "[file t 3 bytes]\nfound",
+        ),
+    ],
+)
+def test_the_text_of_a_block_is_read_wherever_it_stands(block: Any, expected: str) -> None:
+    message = ToolMessage("", tool_call_id="c").model_copy(update={"content": [block]})
+    assert message_text(message) == expected
 
 
 @pytest.mark.parametrize("block", HIDDEN)
