@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from unicodedata import normalize
 
-_SAME: dict[int, str | None] = {
-    # Shape what stands beside them, or say where a line may break.
-    **dict.fromkeys([0xAD, *range(0x200B, 0x2010), 0x2060, 0xFE0E, 0xFE0F, 0xFEFF]),
-    # Of the Turkish i, upper case becomes one with a dot of its own, and lower case may lack it.
-    0x307: None,
-    0x131: "i",
-    0x2019: "'",
-}
+_UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2060\ufe0e\ufe0f\ufeff\u0307]")
+"""What shapes its neighbours or says where a line may break; and the dot that the Turkish i has of
+its own when its upper case is made lower."""
 
 
 def comparable(text: str) -> str:
@@ -22,4 +18,4 @@ def comparable(text: str) -> str:
     if text.isascii():
         return text.lower()
     folded = normalize("NFKC", normalize("NFKC", text).casefold())
-    return folded.translate(_SAME)
+    return _UNSEEN.sub("", folded).replace("\u0131", "i").replace("\u2019", "'")

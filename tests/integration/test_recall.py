@@ -170,7 +170,7 @@ def test_a_call_is_found_with_its_result_by_the_id_of_the_call(ask: Any) -> None
 
 
 def test_an_id_of_a_message_and_of_a_call_brings_both() -> None:
-    """Where an agent numbers messages and calls alike, a placeholder names the call."""
+    """Some agents number messages and calls alike; a placeholder names either."""
     messages: list[BaseMessage] = [HumanMessage("go", id="1")]
     for n in range(9):
         call = {"name": "t", "args": {"n": n}, "id": f"{n + 1}"}

@@ -13,7 +13,7 @@ from langgraph_compaction.archive import Archive, namespace_of, perform
 from langgraph_compaction.recall.originals import DAMAGED
 from tests.integration.test_recall import THREAD, asking, graph, record
 
-GONE = object()
+GONE = "(gone)"
 """In place of a value: the field is missing."""
 NUMBERS = ("zero", "one", "two", "three", "four")
 UNREADABLE: list[dict[str, Any]] = [
@@ -49,7 +49,7 @@ def archived(damage: dict[str, Any]) -> tuple[InMemoryStore, str]:
     archive = Archive(store, namespace_of("t"))
     head = perform(store, archive.steps_of_write(list(enumerate(messages)), None))
     (item,) = [one for one in store.search(archive.namespace) if one.value["id"] == "m2"]
-    value = {key: held for key, held in {**item.value, **damage}.items() if held is not GONE}
+    value = {key: held for key, held in {**item.value, **damage}.items() if held != GONE}
     store.put(item.namespace, item.key, value)
     return store, head
 
@@ -96,7 +96,7 @@ def test_a_field_that_is_missing_or_of_another_type_hides_no_other_original(
 
 
 @pytest.mark.parametrize("previous", [GONE, 7])
-def test_where_the_way_to_older_originals_is_lost_the_answer_says_so(previous: object) -> None:
+def test_where_the_way_to_older_originals_is_lost_the_answer_says_so(previous: Any) -> None:
     store, head = archived({"previous": previous})
     said = answer(store, head, first=0, last=9)
     assert re.findall(r"Heron (\w+)", said) == ["two", "three", "four"]
