@@ -149,7 +149,7 @@ CASES = [
     pytest.param(12, "background, prune", "loop"),
     *(
         pytest.param(200, mode, way, marks=pytest.mark.slow)
-        for mode in MODES
+        for mode in ("plain", "background", "prune")
         for way in ("pool", "loop")
     ),
 ]
