@@ -327,7 +327,8 @@ def test_e6_subgraphs_of_one_thread_do_not_overwrite_each_other() -> None:
         compact = CompactionNode(
             Summaries(), context_window=WINDOW, token_counter="estimate", history="prune"
         )
-        graph, asked = loop(compact, worker()), {"messages": [request(first, first + 29)]}
+        graph = loop(compact, worker(), checkpointer=True)
+        asked = {"messages": [request(first, first + 29)]}
         return lambda _: {"left": steps_done(graph.invoke(asked, STEPS)["messages"])}
 
     class Outer(TypedDict):
