@@ -97,19 +97,17 @@ def _results(
     messages: Sequence[BaseMessage], run: Run, stop: int, render: Render
 ) -> Iterator[_Result]:
     """The results of a run that are no errors, newest first."""
-    members = messages[run.start : min(run.stop, stop)]
+    own = [index for index in range(run.start, min(run.stop, stop)) if index not in run.strays]
+    members = [messages[index] for index in own]
     calls = answered(members)
     limits = clip_limits(members, render.get("clip_result_bytes", 0), render.get("recall"))
-    for number in range(len(members) - 1, 0, -1):
-        message, index = members[number], run.start + number
-        if not isinstance(message, ToolMessage) or index in run.strays:
-            continue
-        if message.status != "error":
+    for number, message in reversed(list(enumerate(members))):
+        if isinstance(message, ToolMessage) and message.status != "error":
             call, limit = calls.get(number), limits[number]
             if call is not None and call.get("args") is None:
                 call = None
             shown = inf if limit is None else limit
-            yield _Result(index, message, _size(message), shown, call, _outline(call))
+            yield _Result(own[number], message, _size(message), shown, call, _outline(call))
 
 
 def _size(message: ToolMessage) -> int:

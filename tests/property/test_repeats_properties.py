@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from langgraph_compaction import pin
 from langgraph_compaction.record import Clearing, Render
+from langgraph_compaction.view import build_view
 from langgraph_compaction.view.blocks import block_marker
 from langgraph_compaction.view.clearing import Cleared, apply_clearing
 from langgraph_compaction.view.clipping import clip_limits
@@ -176,12 +177,15 @@ class Reference:
                         if self.result(one).tool_call_id == call_id
                     ]
                     self.call_of[index] = same[len(before)]
-                members = self.messages[run.start : min(run.stop, self.stop)]
-                found = clip_limits(
+                # Results that stand apart are clipped by themselves.
+                stop = min(run.stop, self.stop)
+                own = [one for one in range(run.start, stop) if one not in run.strays]
+                members = [self.messages[one] for one in own]
+                limits = clip_limits(
                     members, case.render.get("clip_result_bytes", 0), case.render.get("recall")
                 )
-                for number, limit in enumerate(found):
-                    self.limits[run.start + number] = math.inf if limit is None else limit
+                for index, limit in zip(own, limits, strict=True):
+                    self.limits[index] = math.inf if limit is None else limit
 
     def result(self, index: int) -> ToolMessage:
         message = self.messages[index]
@@ -318,3 +322,21 @@ def test_what_comes_later_changes_nothing_of_what_is_cleared(seed: int) -> None:
         late = pin(ToolMessage(TEXTS[0], tool_call_id="late", name="read"))
         for following in (later, [late, *later]):
             assert shown([*first, *following], one) == shown(first, one)
+
+
+@given(seeds)
+def test_what_stands_further_below_is_shown_there(seed: int) -> None:
+    pick = Random(seed)
+    for one in (case(pick) for _ in range(THREADS)):
+        if one.start or one.position:
+            continue
+        plain = build_view(one.messages, {"render": one.render})
+        view = build_view(one.messages, {"render": one.render, "clearing": one.clearing})
+        assert len(view) == len(plain)
+        for index, message in enumerate(view):
+            if "The same text stands further below." not in str(message.content):
+                continue
+            # At least to the length at which it was shown itself.
+            start = plain[index].text[:60]
+            later = [len(other.text) for other in view[index + 1 :] if start in other.text]
+            assert max(later) >= len(plain[index].text)
