@@ -143,7 +143,7 @@ def pruned(
     messages: Sequence[BaseMessage],
     anchor: Anchor,
     archived: str | None,
-    run: str = "",
+    before: Sequence[int] | None = None,
 ) -> CompactionRecord:
     """The record once the hidden messages have left the channel.
 
@@ -152,7 +152,7 @@ def pruned(
         messages: the messages channel before they leave.
         anchor: where the record ends in it.
         archived: key of the newest item in the archive, None where nothing was archived.
-        run: tells this run of a subgraph from its others; "" where the graph is none.
+        before: see `marks_of`.
     """
     kept = [message_key(messages[index], index) for index in anchor.kept]
     left = [messages[index] for index in anchor.kept] + list(messages[anchor.boundary :])
@@ -160,8 +160,7 @@ def pruned(
         **record,
         "pruned": True,
         "pruned_index": anchor.position - 1,
-        "pruned_marks": marks_of(record, messages, anchor.hidden, run),
-        "pruned_run": run,
+        "pruned_marks": marks_of(record, messages, anchor.hidden, before),
         "stayed_ids": kept,
         "stayed_indexes": [anchor.position_of(index) for index in anchor.kept],
         "kept_ids": kept,
@@ -208,12 +207,19 @@ def with_request(record: CompactionRecord, name: str) -> CompactionRecord:
 
 
 def revised(record: CompactionRecord, run: str = "") -> CompactionRecord:
-    """The record as a newer one than before; ``run`` tells this run of a subgraph from its others.
+    """The record as a newer one than before.
 
-    The first one of all remembers the run, see `engine.pruning`.
+    Args:
+        record: the record with its changes.
+        run: tells this run of a subgraph from its others; the record remembers it, and the first
+            of all, see `engine.pruning`. "" where the graph is none.
     """
     changed: CompactionRecord = {**record, "version": RECORD_VERSION}
     changed["revision"] = record.get("revision", 0) + 1
     if run and "revision" not in record:
         changed["begun_run"] = run
+    if run:
+        changed["changed_run"] = run
+    else:
+        changed.pop("changed_run", None)
     return changed

@@ -185,13 +185,13 @@ class CompactionRecord(TypedDict, total=False):
     begun_run: str
     """The run of a subgraph that began the record: until it comes back in another one, nothing is
     pruned. Absent where an outermost graph began it, or one that has checkpoints of its own."""
+    changed_run: str
+    """The run of a subgraph that changed the record last; absent where none did."""
     pruned_index: int
     """Position of the last message covered when the last of them were removed, inclusive."""
     pruned_marks: list[str]
     """Marks of what the present run covered, and of what was covered before it: they tell what is
     covered in a channel that the prune did not reach. See `view.unreached`."""
-    pruned_run: str
-    """Which run of a subgraph made them; "" where the graph is none."""
     stayed_ids: list[str]
     """Keys of the messages up to there that stayed: the kept ones of that time."""
     stayed_indexes: list[int]

@@ -60,7 +60,10 @@ def pruned(
         return Change(record)
     head = outcome if isinstance(outcome, str) else None
     removed = tuple(str(ids[index]) for index in anchor.hidden)
-    return Change(changes.pruned(record, visit.messages, anchor, head, visit.run), removed)
+    before = None
+    if visit.run and visit.record.get("changed_run") != visit.run:
+        before = locate(visit.messages, visit.record).hidden
+    return Change(changes.pruned(record, visit.messages, anchor, head, before), removed)
 
 
 def _archive(visit: Visit, record: CompactionRecord, anchor: Anchor) -> ArchiveOriginals:

@@ -41,7 +41,10 @@ def covered_end(messages: Sequence[BaseMessage], record: CompactionRecord, stop:
 
 
 def marks_of(
-    record: CompactionRecord, messages: Sequence[BaseMessage], hidden: Sequence[int], run: str
+    record: CompactionRecord,
+    messages: Sequence[BaseMessage],
+    hidden: Sequence[int],
+    before: Sequence[int] | None,
 ) -> list[str]:
     """The marks of a record that hides messages which are about to leave the channel.
 
@@ -49,15 +52,14 @@ def marks_of(
         record: the record, with the marks of the prune before.
         messages: the messages channel before they leave.
         hidden: indexes of those that leave, ascending; there is at least one.
-        run: tells this run of the graph from its others.
+        before: indexes of those that were hidden when this run of the graph began; None: this run
+            has changed the record before.
     """
-    end = covered_end(messages, record, hidden[-1] + 1)
-    if end > 0:  # earlier prunes did not reach this channel: another run, with the list from around
+    end = before[-1] + 1 if before else covered_end(messages, record, hidden[-1] + 1)
+    if end > 0:  # what was covered before stands in this channel, and so in the one around it
         marks = [_mark(messages[hidden[0]]), _mark(messages[end - 1])]
-    elif run == record.get("pruned_run"):
-        marks = list(record.get("pruned_marks", ()))
     else:
-        marks = []
+        marks = list(record.get("pruned_marks", ())) if before is None else []
     marks += [_mark(messages[index]) for index in hidden if index >= end]
     return list(dict.fromkeys(marks))[:MOST_MARKS]
 

@@ -327,12 +327,12 @@ def test_a_prune_of_everything_is_anchored_by_what_was_kept() -> None:
 
 
 def prune(
-    messages: list[BaseMessage], record: CompactionRecord, run: str = "r"
+    messages: list[BaseMessage], record: CompactionRecord, before: Sequence[int] | None = None
 ) -> tuple[list[BaseMessage], CompactionRecord]:
-    """The channel and the record after a prune."""
+    """The channel and the record after a prune; ``before`` as `marks_of` takes it."""
     anchor = locate(messages, record)
     left = [messages[index] for index in anchor.kept] + messages[anchor.boundary :]
-    return left, pruned(record, messages, anchor, None, run)
+    return left, pruned(record, messages, anchor, None, before)
 
 
 def numbers(first: int, last: int) -> list[BaseMessage]:
@@ -340,20 +340,26 @@ def numbers(first: int, last: int) -> list[BaseMessage]:
 
 
 @pytest.mark.parametrize("given", [3, 40, MOST_MARKS - 1])
+@pytest.mark.parametrize("covered", [False, True])
 @pytest.mark.parametrize("task", [(), (0,)])
 def test_the_graph_around_hides_what_runs_of_a_subgraph_covered(
-    given: int, task: tuple[int, ...]
+    given: int, task: tuple[int, ...], *, covered: bool
 ) -> None:
     # Each run is given all that the graph around has, and makes, folds and prunes a lot itself.
     around, record, made = numbers(0, given), CompactionRecord(), given
+    if covered:  # a run before these folded a lot, and pruned nothing
+        around += numbers(20_000, 20_000 + 2 * MOST_MARKS)
+        record = folded(around, len(around) - 3, kept=task)
     for run in range(3):
         inside = list(around)
+        before: Sequence[int] | None = locate(inside, record).hidden
         for _ in range(20):
             boundary = locate(inside, record).boundary
             inside += numbers(made, made + 20)
             made += 20
             fresh = folded(inside, max(len(inside) - 5, boundary + 1), kept=task, record=record)
-            inside, record = prune(inside, fresh, f"run {run}")
+            inside, record = prune(inside, fresh, before)
+            before = None
         known = {message.id for message in around}
         beside = numbers(10_000 + 10 * run, 10_003 + 10 * run)
         around += [*beside, *(message for message in inside if message.id not in known)]
