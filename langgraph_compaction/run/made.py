@@ -20,11 +20,12 @@ MOST_PLACES = 1_000
 """Threads, and graphs in them, whose newest fold is remembered; the oldest give way."""
 
 LOST = (
-    "The messages of this thread up to position {last} were folded, and the record of that is not "
-    "in the state: they are shown again, and will be folded, and paid for, again. In a subgraph, "
-    "the graph around it has to have the record's channel, too, and a tool that hands over with "
-    "Command.PARENT has to bring the record with the messages. In any graph, merge_compaction has "
-    "to be the channel's reducer. If the thread was rewound to before the fold, nothing is wrong."
+    "A fold was lost: the messages of this thread up to position {last} were folded, and the "
+    "record of that is not in the state. They are shown again, and will be folded, and paid for, "
+    "again. In a subgraph, the graph around it has to have the record's channel, too, and a tool "
+    "that hands over with Command.PARENT has to bring the record with the messages. In any graph, "
+    "merge_compaction has to be the channel's reducer. If the thread was rewound to before the "
+    "fold, nothing is wrong."
 )
 
 Place = tuple[str, ...]

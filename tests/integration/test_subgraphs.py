@@ -46,6 +46,14 @@ def test_a_record_in_a_checkpoint_of_its_own_serves_all_runs(state: type[Any]) -
     assert shows_digest(agent.model.calls[-1])
 
 
+def test_a_checkpoint_of_its_own_that_prunes_is_given_again_what_it_removed() -> None:
+    agent = Agent(checkpointer=True, history="prune")
+    values, seen = run(around(agent.graph), *TENS)
+    assert steps_done(seen)[-1] == 40
+    assert agent.ledger.read_twice(seen)  # a limit: it is folded again
+    agent.check(values)
+
+
 def test_without_a_channel_around_it_the_loss_is_told_at_each_run() -> None:
     agent = Agent()
     values, seen = run(around(agent.graph, state=MessagesState), *TENS)
