@@ -149,7 +149,8 @@ class Desk:
             text = str(self._call(state, {**given, "page": page}))
             if found := _PAGE.findall(text):  # the last: an original may have such a line, too
                 total = int(found[-1])
-            yield " ".join(text.split())
+            # An answer of several pages repeats the query: that is not finding it.
+            yield " ".join(text.replace(_echo(given), "").split())
             page += 1
 
     def _call(self, state: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
@@ -162,6 +163,10 @@ class Desk:
             tool_call_id="recall-call",
         )
         return self._tool.invoke({**given, "runtime": runtime})
+
+
+def _echo(given: Mapping[str, Any]) -> str:
+    return f"query={json.dumps(given.get('query'), ensure_ascii=False)}"
 
 
 def _ids(message: BaseMessage) -> list[str]:
