@@ -27,7 +27,9 @@ class Agent:
     """An agent with its compaction, as a graph, and all that it saw and said."""
 
     def __init__(self, ledger: Ledger | None = None, **options: Any) -> None:
-        compiled = {key: options.pop(key) for key in ("state", "checkpointer") if key in options}
+        compiled = {
+            key: options.pop(key) for key in ("state", "checkpointer", "tools") if key in options
+        }
         self.ledger = ledger or Ledger()
         self.model: ScriptedModel = options.pop("model", None) or worker()
         self.events: list[dict[str, Any]] = []

@@ -7,13 +7,15 @@ that a provider accepts, and a message is folded once, wherever LangGraph keeps 
 from typing import Annotated, Any
 
 import pytest
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
+from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import add_messages
+from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
 from langgraph_compaction import CompactionRecord, CompactionState, merge_compaction
-from tests.integration.doubles import assert_valid, request, shows_digest, steps_done
+from tests.integration.doubles import assert_valid, request, result, shows_digest, steps_done
 from tests.integration.ledger import Ledger
 from tests.integration.nested import THREAD, Agent, around, asked, run
 
@@ -196,3 +198,36 @@ def test_a_record_of_other_messages_hides_nothing(history: str) -> None:
     values, _ = run(around(asking, mine.graph, other.graph, state=Mixed), *TENS)
     for agent in (mine, other):
         agent.check(values)
+
+
+# ---- stopped and resumed
+
+
+@pytest.mark.parametrize(
+    ("history", "checkpointer"), [("full", None), ("prune", None), ("full", True)]
+)
+def test_a_subgraph_that_is_interrupted_goes_on_where_it_was(
+    history: str, checkpointer: Any
+) -> None:
+    @tool
+    def work(n: int) -> str:
+        """Do step n."""
+        return f"{result(n)} {interrupt(n)}" if n % 4 == 0 else result(n)
+
+    agent = Agent(history=history, tools=[work], checkpointer=checkpointer)
+    graph = around(agent.graph)
+    seen: dict[str, BaseMessage] = {}
+    for first, last in ((1, 20), (21, 40)):
+        _, said = run(graph, (first, last))
+        seen |= {str(m.id): m for m in said}
+        while graph.get_state(THREAD).next:
+            stream = graph.stream(
+                Command(resume="approved"), THREAD, stream_mode="values", subgraphs=True
+            )
+            for _, values in stream:
+                seen |= {m.id: m for m in values["messages"]}
+    values = graph.get_state(THREAD).values
+    assert steps_done(list(seen.values())) == list(range(1, 41))
+    assert agent.ledger.read_twice(seen.values()) == []
+    assert agent.told == []
+    agent.check(values)
