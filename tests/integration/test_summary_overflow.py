@@ -115,7 +115,7 @@ def test_a_long_message_is_read_in_pieces(server: OpenAIServer, wire: str, way: 
         *transcript(3)[1:],
     ]
     server.answer(small_window(OVERFLOWS["openai"]))
-    found = run(way, wire_model(server, wire, BAD), messages=messages, result_chars=0)
+    found = run(way, wire_model(server, wire, BAD), messages=messages, result_chars=0, clear=False)
     assert_digest(found, BAD)
     assert [marker for marker in read(server) if marker.startswith("line")] == [
         line[:9] for line in lines
