@@ -1,6 +1,6 @@
 """What a fold that takes its time costs the agent, and what a node holds after many threads.
 
-    python -m tests.benchmarks.background                 # a fold of 20 seconds, ten minutes in all
+    python -m tests.benchmarks.background                 # a fold of 20 seconds, fifteen minutes
     python -m tests.benchmarks.background --seconds 5 --threads 2000
 
 An agent does a step every few milliseconds, so that a fold would be seen in it. The fold's summary
