@@ -446,7 +446,8 @@ def main(job: Job) -> None:
         graph = loop(worker_node(), worker(), checkpointer=saver, store=store)
         state = graph.get_state(where)
         done = max(steps_done(state.values.get("messages", ())), default=0)
-        entry = None if state.next else {"messages": [request(done + 1, job["last"])]}
+        # `next` lacks a task whose writes are there, and whose checkpoint is not.
+        entry = None if state.tasks else {"messages": [request(done + 1, job["last"])]}
         graph.invoke(entry, where, durability="sync")
 
 

@@ -156,7 +156,7 @@ def _graph(job: Job, saver: Any) -> Any:
 
 def _entry(job: Job, state: Any) -> Any:
     """None to go on where a killed run stopped, else the next steps."""
-    if state.next:
+    if state.tasks:  # `next` lacks a task whose writes are there, and whose checkpoint is not
         return None
     done = steps_done(state.values.get("messages", ()))
     return {"messages": [request(len(done) + 1, job["last"])]}
