@@ -29,6 +29,7 @@ from langgraph_compaction.state import (
     merge_settings,
     updated,
 )
+from langgraph_compaction.view.live import sent_with
 
 try:
     from langchain.agents.middleware import (
@@ -86,7 +87,8 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
     Args:
         model: writes the digests, as for `CompactionNode`.
         options: everything else that `CompactionNode` takes: ``agent_model``, ``settings``,
-            ``token_counter``, ``tools``, ``hook``, ``redact``, ``archive``, ``compaction_key``,
+            ``token_counter``, ``tools``, ``hook``, ``redact``, ``live_state``, ``archive``,
+            ``compaction_key``,
             values of `CompactionSettings` by name, and ``name``, the middleware's name in the
             agent's graph (default: the class's).
 
@@ -206,10 +208,10 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         self, request: ModelRequest[ContextT], state: Mapping[str, Any]
     ) -> ModelRequest[ContextT]:
         self._compare(request.tools)
-        layout = self.node._layout(state, None)  # noqa: SLF001  # the node's other face
+        layout, live = self.node._sight(state, None)  # noqa: SLF001  # the node's other face
         if request.system_message is None or not layout.alternates:
             # The agent's prompt stays apart: a middleware behind this one may replace it.
-            return request.override(messages=cast("list[Any]", layout.sent()))
+            return request.override(messages=cast("list[Any]", sent_with(layout, live)))
         prompt, *view = cast("list[Any]", self.node.view(state, request.system_message))
         return request.override(system_message=prompt, messages=view)
 

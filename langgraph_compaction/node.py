@@ -21,6 +21,7 @@ from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.files import FileSettings, load_settings, of_file
 from langgraph_compaction.levels import Levels
+from langgraph_compaction.live import LiveState, checked_live_state
 from langgraph_compaction.looking import Explanation, Measurement, explained, measured
 from langgraph_compaction.plan.counting import TokenCounter, token_counter
 from langgraph_compaction.plan.decision import Decision, decide
@@ -54,6 +55,7 @@ from langgraph_compaction.state import (
 )
 from langgraph_compaction.view import Layout, lay_out
 from langgraph_compaction.view.clipping import BYTES_PER_TOKEN
+from langgraph_compaction.view.live import framed, live_text, sent_with
 
 Update = dict[str, Any]
 
@@ -93,6 +95,9 @@ class CompactionNode(Runnable[Any, Update]):
             Returning False for ``compaction.started`` vetoes that fold.
         redact: called with every text that goes to a summariser or into the record, and returns it
             without its secrets. Where it raises or returns no str, nothing is sent or stored.
+        live_state: what the application holds beside the messages and the agent has to know, such
+            as its to-do list: names of channels, or a function from the state to a text (None:
+            nothing now). From the first digest on each view of this node shows it as it is then.
         archive: where ``history="prune"`` puts the originals: "run": into the store that the graph
             runs with; a store; None: nowhere, they are dropped.
         messages_key: name of the channel with the messages.
@@ -119,6 +124,7 @@ class CompactionNode(Runnable[Any, Update]):
         system_prompt: str | SystemMessage | None = None,
         hook: Hook | None = None,
         redact: Redact | None = None,
+        live_state: LiveState | None = None,
         archive: BaseStore | str | None = RUN_STORE,
         messages_key: str = MESSAGES_KEY,
         compaction_key: str = COMPACTION_KEY,
@@ -140,6 +146,7 @@ class CompactionNode(Runnable[Any, Update]):
         self._system = None if system_prompt is None else _system_message(system_prompt)
         self._hook = checked_hook(hook)
         self._redact = checked_redact(redact)
+        self._live_state = checked_live_state(live_state)
         self._archive = checked_archive(archive)
         self._folds = Background()
         self._made = MadeFolds()
@@ -183,7 +190,8 @@ class CompactionNode(Runnable[Any, Update]):
     def view(self, state: Any, system: str | SystemMessage | None = None) -> list[BaseMessage]:
         """The messages to call the agent's model with.
 
-        As `model_view`, and oversized tool results are clipped even before the first fold.
+        As `model_view`, and with the live state, if the node has one. Oversized tool results are
+        clipped even before the first fold.
 
         Args:
             state: the graph's state.
@@ -194,7 +202,7 @@ class CompactionNode(Runnable[Any, Update]):
             MissingChannelError: the state lacks a channel.
             RecordError, RecordVersionError: the record cannot be read.
         """
-        return self._layout(state, system).sent()
+        return sent_with(*self._sight(state, system))
 
     def measure(self, state: Any, config: RunnableConfig | None = None) -> Measurement:
         """Measure the view of a state; nothing is called and nothing changes.
@@ -244,10 +252,12 @@ class CompactionNode(Runnable[Any, Update]):
 
         return path
 
-    def _layout(self, state: Any, system: str | SystemMessage | None) -> Layout:
+    def _sight(self, state: Any, system: str | SystemMessage | None) -> tuple[Layout, str]:
+        """The parts of the view, and the live state that goes with it."""
         visit = self._visit(state)
         own = [] if system is None else [_system_message(system)]
-        return lay_out(visit.messages, visit.record, defaults=visit.policy.render, own=own)
+        layout = lay_out(visit.messages, visit.record, defaults=visit.policy.render, own=own)
+        return layout, visit.live
 
     async def _ready(self) -> None:
         """The first count loads the vocabulary, which may take seconds: not on the event loop."""
@@ -276,19 +286,33 @@ class CompactionNode(Runnable[Any, Update]):
             (f"{SETTINGS_KEY} of the run's config", run.configured),
             (f"{SETTINGS_KEY} of the run's context", run.in_context),
         )
-        if self._beside:
-            policy = replace(policy, overhead=policy.overhead + self._beside)
+        live, problem = self._live(state, policy.live_tokens)
+        beside = self._beside + (self._counter.text(framed(live)) if live else 0)
+        if beside:
+            policy = replace(policy, overhead=policy.overhead + beside)
         return Visit(
             messages,
             record,
             policy,
             self._counter,
             self._tiers,
-            problems,
+            [*problems, problem] if problem else problems,
             read_request(own),
             self._redact,
             run=run_of(config),
+            live=live,
         )
+
+    def _live(self, state: Any, tokens: int) -> tuple[str, str | None]:
+        """The live state as the view shows it, "" for nothing; and what is wrong with it, if so."""
+        try:
+            text = self._live_state(state)
+        except Exception as error:  # noqa: BLE001  # a function of anybody's ends no run
+            return "", f"live_state: the function raised {error!r}; the view is without it."
+        if text is None or isinstance(text, str):
+            return live_text((text or "").strip(), tokens), None
+        kind = type(text).__name__
+        return "", f"live_state: the function returned a {kind}, and has to return a text or None."
 
     @cached_property
     def _beside(self) -> int:

@@ -146,6 +146,7 @@ def resolved(settings: CompactionSettings, limits: AgentLimits = NOTHING_KNOWN) 
         clamp_chars=settings.result_chars,
         prompt=settings.prompt,
         instructions=settings.instructions,
+        live_tokens=settings.live_state_tokens,
         summary_timeout=settings.summary_timeout,
         raises=settings.on_error == "raise",
         background=settings.background,

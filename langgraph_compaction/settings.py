@@ -63,6 +63,8 @@ class CompactionSettings:
             take in the view from the start, at three UTF-8 bytes a token; the largest are cut to
             head and tail. "auto": half of what a view may have, and no limit where the window is
             not known or the trigger is off. None: none but the hard limit.
+        live_state_tokens: tokens that the node's ``live_state`` may take in the view, at three
+            UTF-8 bytes a token; what is beyond is cut to head and tail.
         clear: whether old tool results are cleared, as far as that goes, before a model is asked.
             "auto": where ``history`` is "full"; what is cleared stays in the channel, so that a
             thread which prunes would not get shorter.
@@ -116,6 +118,7 @@ class CompactionSettings:
     min_segment_tokens: int = 200
     max_segment_tokens: int = 4_000
     max_result_tokens: int | Literal["auto"] | None = "auto"
+    live_state_tokens: int = 2_000
     clear: bool | Literal["auto"] = "auto"
     clear_keep: int = 3
     clear_min_share: float = 0.1
@@ -195,6 +198,7 @@ ONLY_IN_CODE = frozenset(
         "system_prompt",
         "hook",
         "redact",
+        "live_state",
         "archive",
         "messages_key",
         "compaction_key",
@@ -213,6 +217,7 @@ _WHOLE_NUMBERS: dict[str, int] = {
     "min_segment_tokens": 1,
     "max_segment_tokens": 1,
     "max_result_tokens": 100,
+    "live_state_tokens": 100,
     "clear_keep": 1,
     "clear_min_chars": 0,
     "clear_argument_chars": 0,

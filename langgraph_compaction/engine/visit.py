@@ -34,6 +34,7 @@ class Visit:
         redact: takes secrets out of what is sent to a summariser and of what is stored.
         until: where a span has to end that an earlier visit chose, None: this one chooses.
         run: tells the present run of a subgraph from its others; "" where the graph is none.
+        live: what the application holds beside the messages, as the view shows it; "" for nothing.
     """
 
     messages: Sequence[BaseMessage]
@@ -46,6 +47,7 @@ class Visit:
     redact: Redact | None = None
     until: Until | None = None
     run: str = ""
+    live: str = ""
 
     def texts(self, segments: Sequence[DigestSegment]) -> list[str]:
         """The texts of segments as they may be sent: some may be older than the hook.

@@ -81,6 +81,7 @@ class Policy:
         instructions: added to the instructions.
         summary_timeout: seconds for all summary calls of a visit, None: no limit.
         raises: whether a failing summariser may end the run.
+        live_tokens: tokens that live state may take in the view.
         background: whether folds that are not urgent are made beside the agent.
     """
 
@@ -107,6 +108,7 @@ class Policy:
     calibrate: bool
     task: Literal["first", "latest"] | None
     pinned: Callable[[BaseMessage], bool]
+    live_tokens: int
     background: bool = False
     slope: float = 1.0
     beyond: float = 0.0

@@ -36,7 +36,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("presets",),
     ("engine",),
     ("run",),
-    ("looking",),
+    ("looking", "live"),
     ("node", "recall", "ondemand"),
     ("recovery", "handoffs"),
     ("middleware", "overflow"),

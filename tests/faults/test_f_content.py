@@ -147,9 +147,9 @@ class Planned(CompactionState):
 def test_f4_live_state_is_shown_whatever_the_digest_loses(role: str) -> None:
     """deepagents#4164: the to-do list lives in the state, and the digest loses it.
 
-    An agent adds its live state to the view; after a fold it is there as it was before.
+    It is added to the view as it is now, and an agent may do so itself by its system prompt.
     """
-    compact = node(digest_role=role, clear=False)
+    compact = node(digest_role=role, clear=False, live_state="todos")
     talk = Talk(compact, state=Planned)
     talk.graph.update_state(talk.config, {"todos": ["1. weigh", "2. sort"]}, as_node="agent")
     talk.say(*history())
@@ -160,6 +160,10 @@ def test_f4_live_state_is_shown_whatever_the_digest_loses(role: str) -> None:
     assert view[0].text.startswith("Open to-dos: ['2. sort']")
     assert sum(isinstance(message, SystemMessage) for message in view) == 1
     assert violations(view, state_ends_with_ai=True) == []
+    shown = [message.text for message in view if message.id == "live_state"]
+    assert len(shown) == 1
+    assert "- 2. sort" in shown[0]
+    assert "1. weigh" not in shown[0]
 
 
 def test_f4_the_todo_list_of_create_agent_is_shown_after_a_fold() -> None:

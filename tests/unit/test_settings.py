@@ -32,7 +32,7 @@ def resolved(window: int | None = None, max_output: int | None = None, **values:
 WHOLE = (
     "min_keep target context_window reserve_tokens overhead_tokens max_digest_tokens "
     "min_segment_tokens max_segment_tokens min_fold_tokens result_chars "
-    "clear_keep clear_min_chars clear_argument_chars max_result_tokens"
+    "clear_keep clear_min_chars clear_argument_chars max_result_tokens live_state_tokens"
 ).split()
 ZERO_IS_FINE = set(
     "min_keep reserve_tokens overhead_tokens min_fold_tokens result_chars "
