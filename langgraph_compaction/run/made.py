@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 
 from langgraph_compaction.record import CompactionRecord
 
@@ -25,7 +25,7 @@ LOST = (
     "again. In a subgraph, the graph around it has to have the record's channel, too, and a tool "
     "that hands over with Command.PARENT has to bring the record with the messages. In any graph, "
     "merge_compaction has to be the channel's reducer. If the thread was rewound to before the "
-    "fold, nothing is wrong."
+    "fold, or another run of it began before the fold was there, nothing is wrong."
 )
 
 Place = tuple[str, ...]
@@ -44,6 +44,7 @@ class MadeFolds:
 
     def __init__(self) -> None:
         self._made: OrderedDict[Place, _Made] = OrderedDict()
+        self._doubted: OrderedDict[Place, None] = OrderedDict()
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -61,10 +62,7 @@ class MadeFolds:
         if place is None or newest is None or last < 0:
             return
         with self._lock:
-            self._made[place] = _Made(record.get("epoch", 0), last, newest)
-            self._made.move_to_end(place)
-            while len(self._made) > MOST_PLACES:
-                self._made.popitem(last=False)
+            _newest_of(self._made, place, _Made(record.get("epoch", 0), last, newest))
 
     def lost(
         self, place: Place | None, record: CompactionRecord, messages: Sequence[BaseMessage]
@@ -72,7 +70,9 @@ class MadeFolds:
         """What to say of a fold that is not in the state, once for each; None: there is none.
 
         Only where the thread has gone on since: a visit that is made again, or a rewind, finds the
-        list as it was or shorter.
+        list as it was or shorter. Where a request comes right after the newest message of the fold,
+        the visit may belong to a run that began beside it, from the checkpoint before: then nothing
+        is said of the first fold, and of the next one only if no visit between them found it.
 
         Args:
             place: as for `note`.
@@ -84,8 +84,30 @@ class MadeFolds:
             if place is None or made is None or record.get("epoch", 0) != made.epoch:
                 return None
             if record.get("last_summarized_index", -1) >= made.last:
+                self._doubted.pop(place, None)
                 return None
-            if all(message.id != made.newest for message in messages[:-1]):
+            index = _index_of(made.newest, messages)
+            if index is None or index + 1 == len(messages):
                 return None
             del self._made[place]
+            if isinstance(messages[index + 1], HumanMessage) and place not in self._doubted:
+                _newest_of(self._doubted, place, None)
+                return None
         return LOST.format(last=made.last)
+
+
+def _index_of(name: str, messages: Sequence[BaseMessage]) -> int | None:
+    """Where the newest message of that id stands, None: nowhere."""
+    last = range(len(messages) - 1, -1, -1)
+    return next((index for index in last if messages[index].id == name), None)
+
+
+_Value = TypeVar("_Value")
+
+
+def _newest_of(kept: OrderedDict[Place, _Value], place: Place, value: _Value) -> None:
+    """Keep what is known of a place as the newest; the oldest give way."""
+    kept[place] = value
+    kept.move_to_end(place)
+    while len(kept) > MOST_PLACES:
+        kept.popitem(last=False)
