@@ -15,6 +15,7 @@ from langchain_core.messages import (
     convert_to_messages,
 )
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
+from langgraph.types import StateSnapshot
 
 # pydantic refuses typing.TypedDict before Python 3.12.
 from typing_extensions import TypedDict
@@ -190,12 +191,14 @@ def read_channel(state: Any, key: str, annotation: str) -> Any:
     """Read one channel from a TypedDict, dataclass or pydantic state.
 
     Raises:
-        MissingChannelError: the state has no such channel.
+        MissingChannelError: the state has no such channel, or is no state.
     """
     if isinstance(state, Mapping):
         if key in state:
             return state[key]
-    elif not isinstance(state, list) and hasattr(state, key):
+    elif isinstance(state, list | tuple | str | BaseMessage):
+        raise MissingChannelError(key, _no_state(state, key))
+    elif hasattr(state, key):
         return getattr(state, key)
     raise MissingChannelError(
         key,
@@ -205,6 +208,23 @@ def read_channel(state: Any, key: str, annotation: str) -> Any:
         "another name, pass it as `messages_key=` or `compaction_key=`."
         + ("" if state else " (The state is empty, as that of a thread which was never run.)"),
     )
+
+
+def _no_state(given: Any, key: str) -> str:
+    """What is said of messages, or of a snapshot, in place of a state."""
+    found = f"Compaction looks for {key!r} in a graph's state, and received a {_kind(given)}. "
+    if isinstance(given, StateSnapshot):
+        return found + "Pass the state in it: graph.get_state(config).values."
+    return found + (
+        "Pass the state itself, as a node receives it: compact.view(state), not "
+        f"compact.view(state[{key!r}]). Messages that belong to no graph need a record beside "
+        'them: {"messages": [...], "compaction": {}}, under the keys of the node. A graph whose '
+        "state is a list has no place for a record: give it CompactionState."
+    )
+
+
+def _kind(given: Any) -> str:
+    return "list of messages" if type(given) in {list, tuple} else type(given).__name__
 
 
 def updated(state: Any, update: Mapping[str, Any], *, messages_key: str = MESSAGES_KEY) -> Any:

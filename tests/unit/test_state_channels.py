@@ -20,12 +20,15 @@ from langchain_core.messages import (
 )
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
+from langgraph.types import StateSnapshot
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from langgraph_compaction import (
+    CompactionNode,
     CompactionRecord,
     CompactionState,
+    ExtractiveSummarizer,
     MissingChannelError,
     merge_compaction,
     merge_messages,
@@ -142,7 +145,7 @@ def test_a_missing_channel_is_a_clear_error_on_the_first_run(state: type) -> Non
     assert "`compaction: Annotated[CompactionRecord, merge_compaction]`" in str(caught.value)
 
 
-@pytest.mark.parametrize("state", [[H, A], None, {"compaction": {}}, object()])
+@pytest.mark.parametrize("state", [None, {"compaction": {}}, object()])
 def test_what_has_no_messages_is_no_state(state: Any) -> None:
     with pytest.raises(MissingChannelError, match="`messages: Annotated") as caught:
         model_view(state)
@@ -178,3 +181,23 @@ def test_two_branches_may_write_a_record() -> None:
         builder.add_edge(START, name)
         builder.add_edge(name, END)
     assert builder.compile().invoke({"messages": [H, A]})["compaction"] == further
+
+
+@pytest.mark.parametrize(
+    ("given", "remedy"),
+    [
+        ([H, A], "compact.view(state), not compact.view(state['messages'])"),
+        ((H, A), "received a list of messages"),
+        ([], '{"messages": [...], "compaction": {}}'),
+        (H, "received a HumanMessage"),
+        ("Check the build.", "received a str"),
+        (StateSnapshot({}, (), {}, None, None, None, (), ()), ".values"),
+    ],
+)
+def test_messages_in_place_of_a_state_are_told_what_to_pass(given: Any, remedy: str) -> None:
+    compact = CompactionNode(ExtractiveSummarizer(), context_window=8_000)
+    for look in (model_view, compact.view, compact.measure, compact.explain, compact.invoke):
+        with pytest.raises(MissingChannelError) as caught:
+            look(given)
+        assert remedy in str(caught.value)
+        assert caught.value.key == "messages"
