@@ -25,9 +25,11 @@ from langgraph_compaction.live import LiveState, checked_live_state
 from langgraph_compaction.looking import Explanation, Measurement, explained, measured
 from langgraph_compaction.plan.counting import TokenCounter, token_counter
 from langgraph_compaction.plan.decision import Decision, decide
+from langgraph_compaction.plan.pins import pinned_tools
 from langgraph_compaction.plan.recalling import long_pages, tool_mismatch
 from langgraph_compaction.plan.requests import read_request
 from langgraph_compaction.plan.schemas import beside_messages, checked_tools
+from langgraph_compaction.plan.tool_names import unknown_names
 from langgraph_compaction.resolving import AgentLimits
 from langgraph_compaction.run.attempts import Attempts
 from langgraph_compaction.run.background import Background, Beside
@@ -88,7 +90,8 @@ class CompactionNode(Runnable[Any, Update]):
             callable from a list of messages to tokens.
         tools: the agent's tools, as for ``bind_tools``: their schemas count, as long as no
             provider's report includes them. Where they are given, the one that ``recall_tool``
-            names has to be among them.
+            names has to be among them; other names in the settings that none of them has are
+            logged.
         system_prompt: the agent's own system prompt where it is no message of the state: counts in
             the same way.
         hook: called with every event, a dict, in the thread or on the event loop of the visit.
@@ -142,7 +145,7 @@ class CompactionNode(Runnable[Any, Update]):
         self._counted = False
         limits = AgentLimits(window, max_output, self._counter.as_provider)
         self.settings, self._levels = _levels(settings, values, name, limits)
-        self._tools = _tools(tools, self.settings.recall_tool, self._max_result_tokens)
+        self._tools = _tools(tools, self.settings, self._max_result_tokens)
         self._system = None if system_prompt is None else _system_message(system_prompt)
         self._hook = checked_hook(hook)
         self._redact = checked_redact(redact)
@@ -407,13 +410,21 @@ def _settings(given: Any) -> CompactionSettings:
     )
 
 
-def _tools(given: Any, recall_tool: str | None, most: int | None) -> list[dict[str, Any]]:
+def _tools(given: Any, settings: CompactionSettings, most: int | None) -> list[dict[str, Any]]:
+    """Schemas of the agent's tools; what in the settings does not match them is told."""
     schemas = checked_tools(given)
-    mismatch = tool_mismatch(recall_tool, given) if schemas else None
-    if mismatch and recall_tool is not None:
+    if not schemas:
+        return schemas
+    mismatch = tool_mismatch(settings.recall_tool, given)
+    if mismatch and settings.recall_tool is not None:
         raise ConfigurationError(mismatch)
-    too_long = long_pages(given, most) if schemas else None
-    for warning in filter(None, (mismatch, too_long)):
+    # These do no harm where they name no tool, and other agents of the thread may have them.
+    named = {
+        "protected_tools": settings.protected_tools,
+        "pinned": pinned_tools(settings.pinned),
+    }
+    unknown = unknown_names(named, given)
+    for warning in filter(None, (mismatch, long_pages(given, most), *unknown)):
         logger.warning(warning)
     return schemas
 

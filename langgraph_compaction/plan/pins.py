@@ -61,6 +61,14 @@ def pin_rule(rules: Any) -> PinRule:
     return _Pinned(tuple(dict(rule) for rule in listed))
 
 
+def pinned_tools(rules: Any) -> list[str]:
+    """Names of the tools whose results the rules of ``pinned=`` name; see `pin_rule`."""
+    if rules is None or callable(rules):
+        return []
+    given = [rules] if isinstance(rules, Mapping) else rules
+    return [rule["name"] for rule in given if rule.get("type") == "tool" and "name" in rule]
+
+
 @dataclass(frozen=True)
 class _Pinned:
     """A predicate that can be pickled, unlike a lambda."""

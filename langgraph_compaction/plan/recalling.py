@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from langgraph_compaction.plan.tool_names import listed, names_of
 
 RECALL_METADATA = {"langgraph_compaction": "recall"}
 """Metadata of the tools that `create_recall_tool` makes: so they are known under any name."""
 RECALL_TOKENS = "langgraph_compaction_max_tokens"
 """Key in that metadata of the tokens that an answer of the tool may have."""
-MOST_NAMES = 10
-"""Names of tools that a message lists."""
 
 
 def tool_mismatch(recall_tool: str | None, tools: Sequence[Any]) -> str | None:
@@ -24,7 +24,7 @@ def tool_mismatch(recall_tool: str | None, tools: Sequence[Any]) -> str | None:
     Returns:
         What is wrong and what to do about it; None: nothing is wrong.
     """
-    names = [name for tool in tools for name in _names(tool)]
+    names = names_of(tools)
     made = next((tool.name for tool in tools if _is_recall_tool(tool)), None)
     if recall_tool is None:
         if made is None:
@@ -36,14 +36,13 @@ def tool_mismatch(recall_tool: str | None, tools: Sequence[Any]) -> str | None:
         )
     if recall_tool in names:
         return None
-    listed = ", ".join(names[:MOST_NAMES]) + (", ..." if len(names) > MOST_NAMES else "")
     remedy = (
         f'Give the agent create_recall_tool(name="{recall_tool}"), or leave recall_tool out.'
         if made is None
         else f'Its recall tool is called otherwise: set recall_tool="{made}".'
     )
     return (
-        f"recall_tool: {recall_tool!r} is none of the agent's tools ({listed or 'none has a name'})"
+        f"recall_tool: {recall_tool!r} is none of the agent's tools ({listed(names)})"
         f", but placeholders of cleared and clipped results tell the agent to call it. {remedy}"
     )
 
@@ -71,17 +70,3 @@ def long_pages(tools: Sequence[Any], most: int | None) -> str | None:
 def _is_recall_tool(tool: Any) -> bool:
     metadata = getattr(tool, "metadata", None)
     return isinstance(metadata, Mapping) and RECALL_METADATA.items() <= metadata.items()
-
-
-def _names(tool: Any) -> Iterator[str]:
-    """The names in a tool; providers put them at the top of a schema or one level below."""
-    if not isinstance(tool, Mapping):
-        yield str(getattr(tool, "name", None) or getattr(tool, "__name__", tool))
-        return
-    below = [
-        one for value in tool.values() for one in (value if isinstance(value, list) else [value])
-    ]
-    for part in (tool, *below):
-        if isinstance(part, Mapping):
-            # LangChain also takes a JSON schema, whose title is the tool's name.
-            yield from (part[key] for key in ("name", "title") if isinstance(part.get(key), str))
