@@ -60,6 +60,8 @@ from langgraph_compaction.view.clipping import BYTES_PER_TOKEN
 from langgraph_compaction.view.live import framed, live_text, sent_with
 
 Update = dict[str, Any]
+MOST_WARNINGS = 20
+"""Different warnings that one node logs, each once: threads may have settings of their own."""
 
 
 class CompactionNode(Runnable[Any, Update]):
@@ -153,6 +155,7 @@ class CompactionNode(Runnable[Any, Update]):
         self._archive = checked_archive(archive)
         self._folds = Background()
         self._made = MadeFolds()
+        self._warned: set[str] = set()
         self._tiers: list[Tier] = tiers_of(
             model,
             agent_model=named,
@@ -354,6 +357,12 @@ class CompactionNode(Runnable[Any, Update]):
             beside=self._beside_run(visit, config),
         )
         return visit, performer
+
+    def _warn_once(self, warning: str) -> None:
+        """Log a warning, unless this node has."""
+        if warning not in self._warned and len(self._warned) < MOST_WARNINGS:
+            self._warned.add(warning)
+            logger.warning(warning)
 
     @property
     def _max_result_tokens(self) -> int | None:

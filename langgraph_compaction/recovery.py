@@ -10,7 +10,7 @@ from langgraph_compaction.engine import Steps
 from langgraph_compaction.engine.overflow import overflow_steps
 from langgraph_compaction.errors import CompactionError
 from langgraph_compaction.node import CompactionNode, Update
-from langgraph_compaction.plan.excess import Excess
+from langgraph_compaction.plan.excess import Excess, wrong_window
 from langgraph_compaction.run.drivers import Performer, adrive, drive
 from langgraph_compaction.run.overflow import excess_in
 
@@ -68,6 +68,9 @@ class Recovery:
         visit, performer = self._compact._prepared(state, config, prune=self._prune)  # noqa: SLF001
         if not visit.policy.enabled or not visit.policy.clauses:
             raise error
+        wrong = wrong_window(excess, visit.policy.window, node=str(self._compact.name))
+        if wrong is not None:
+            self._compact._warn_once(wrong)  # noqa: SLF001  # the same
         return overflow_steps(visit, excess, node=self._node), performer
 
 

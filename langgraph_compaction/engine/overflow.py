@@ -58,7 +58,13 @@ def overflow_steps(
     visit = replace(visit, policy=look.policy, request=None)
     before = visit.size(look.layout)
     room = room_after(excess, visit.policy, before)
-    common = {"need": NEED, "reason": REFUSED, "tokens_before": before}
+    common = {
+        "need": NEED,
+        "reason": REFUSED,
+        "tokens_before": before,
+        "provider_limit": excess.named,
+        "context_window": visit.policy.window,
+    }
     for problem in visit.problems:
         yield Emit({"type": "compaction.failed", **common, "reason": problem})
     if visit.record.get("overflow") == _mark(visit, visit.record, node):

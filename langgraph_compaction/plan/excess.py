@@ -40,20 +40,45 @@ class Excess:
     limit: int | None = None
     asked: int | None = None
 
+    @property
+    def named(self) -> int | None:
+        """The limit, if it may be the window of a model; None: no such number was found."""
+        return None if self.limit is None or self.limit < LEAST_LIMIT else self.limit
+
     def counted_limit(self, counted: int) -> int | None:
         """The provider's limit in our tokens, None where it is not known.
 
         Args:
             counted: tokens of the refused call as we count them.
         """
-        if self.limit is None or self.limit < LEAST_LIMIT:
-            return None
-        if self.asked is None or self.asked <= self.limit or not counted:
-            return self.limit
+        limit = self.named
+        if limit is None or self.asked is None or self.asked <= limit or not counted:
+            return limit
         scale = counted / self.asked
         if not 1 / FARTHEST_COUNT <= scale <= FARTHEST_COUNT:
-            return self.limit
-        return max(1, int(self.limit * scale))
+            return limit
+        return max(1, int(limit * scale))
+
+
+def wrong_window(excess: Excess, window: int | None, *, node: str) -> str | None:
+    """What to say where the window that a node goes by is not the provider's; None: nothing.
+
+    A smaller one than the provider's is nobody's mistake: there the count was too low.
+
+    Args:
+        excess: what the provider said.
+        window: tokens of the window that the node goes by, None where it knows none.
+        node: the node's name.
+    """
+    limit = excess.named
+    if limit is None or (window is not None and window <= limit):
+        return None
+    goes_by = "knows no window" if window is None else f"goes by {window}"
+    return (
+        f"context_window: the provider refused a call as too long and names a limit of {limit} "
+        f"tokens, but the node {node!r} {goes_by}, so it compacts too late. Set "
+        f"context_window={limit}."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,8 +41,8 @@ def unknown_names(named: Mapping[str, Iterable[str]], tools: Sequence[Any]) -> l
     names = names_of(tools)
     known = set(names)
     return [
-        f"{setting}: {name[:LONGEST_NAME]!r} is none of the agent's tools ({listed(names)}){_hint(name, names)} "
-        "Where a tool of that name is bound elsewhere, nothing is wrong."
+        f"{setting}: {name[:LONGEST_NAME]!r} is none of the agent's tools ({listed(names)})"
+        f"{_hint(name, names)} Where a tool of that name is bound elsewhere, nothing is wrong."
         for setting, given in named.items()
         for name in dict.fromkeys(given)
         if name not in known

@@ -71,7 +71,17 @@ def reporter(hook: Hook | None = None) -> Report:
     return report
 
 
-_SHOWN = ("node", "thread_id", "tier", "need", "tokens_before", "tokens_after", "in_a_row")
+_SHOWN = (
+    "node",
+    "thread_id",
+    "tier",
+    "need",
+    "tokens_before",
+    "tokens_after",
+    "provider_limit",
+    "context_window",
+    "in_a_row",
+)
 
 
 def _aside(event: dict[str, Any]) -> str:

@@ -105,6 +105,38 @@ def test_the_reduction_commits_before_the_call_is_made_again(
     assert reduced["revision"] == 1
 
 
+@pytest.mark.parametrize(
+    ("window", "shape", "limit", "wrong"),
+    [
+        (100_000, "vllm", 2_048, True),
+        (None, "vllm", 2_048, True),
+        (100_000, "openai", 128_000, False),
+        (100_000, "bedrock", None, False),
+    ],
+)
+def test_events_have_both_windows_and_a_wrong_one_is_told_once(
+    server: OpenAIServer,
+    window: int | None,
+    shape: str,
+    limit: int | None,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    wrong: bool,
+) -> None:
+    caplog.set_level("WARNING", "langgraph_compaction")
+    server.answer(refusing(OVERFLOWS[shape]))
+    agent = Agent(model(server), context_window=window, trigger=("tokens", 80_000))
+    for number in range(2):
+        config: Any = {"configurable": {"thread_id": f"t{number}"}}
+        agent.run({"messages": thread()}, config=config)
+    assert agent.kinds.count("completed") == 2
+    for event in agent.events:
+        assert (event["provider_limit"], event["context_window"]) == (limit, window)
+    told = [one.message for one in caplog.records if one.message.startswith("context_window:")]
+    assert len(told) == wrong
+    assert all(f"Set context_window={limit}." in one for one in told)
+
+
 @each_way
 def test_events_go_to_the_custom_stream(server: OpenAIServer, way: str) -> None:
     server.answer(refusing(OVERFLOW))

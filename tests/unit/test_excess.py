@@ -9,7 +9,7 @@ import pytest
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 
 from langgraph_compaction import BudgetError, CompactionNode, RecordError, merge_compaction
-from langgraph_compaction.plan.excess import Excess, room_after
+from langgraph_compaction.plan.excess import Excess, room_after, wrong_window
 from langgraph_compaction.plan.policy import Policy
 from langgraph_compaction.record import checked_record
 from langgraph_compaction.run.overflow import excess_in
@@ -204,6 +204,27 @@ def test_how_far_a_view_comes_down(excess: Excess, counted: int, goal: int, limi
 def test_a_window_smaller_than_the_view_is_a_limit_too() -> None:
     room = room_after(Excess(), policy(context_window=1_000), 100_000)
     assert (room.goal, room.limit, room.most) == (480, 1_000, 90_000)
+
+
+@pytest.mark.parametrize(
+    ("excess", "window", "said"),
+    [
+        (Excess(limit=8_192), 128_000, "'compact' goes by 128000"),
+        (Excess(limit=8_192), None, "'compact' knows no window"),
+        (Excess(limit=8_192), 8_192, None),
+        (Excess(limit=128_000), 100_000, None),  # somebody wants a smaller one
+        (Excess(limit=12), 128_000, None),
+        (Excess(asked=9_000), 128_000, None),
+    ],
+)
+def test_a_window_larger_than_the_providers_is_told(
+    excess: Excess, window: int | None, said: str | None
+) -> None:
+    found = wrong_window(excess, window, node="compact")
+    assert (found is None) == (said is None)
+    if found is not None and said is not None:
+        assert said in found
+        assert found.endswith("Set context_window=8192.")
 
 
 class OddError(Exception):
