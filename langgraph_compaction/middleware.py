@@ -96,7 +96,8 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         node: the node that does the work, for its `measure` and `view`.
 
     Raises:
-        ConfigurationError: as `CompactionNode`, or ``messages_key`` is not "messages".
+        ConfigurationError: as `CompactionNode`, or ``messages_key`` is not "messages", or there is
+            an ``output_messages_key``.
     """
 
     state_schema = CompactionAgentState
@@ -109,6 +110,11 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
             raise ConfigurationError(
                 f"messages_key: {self.node.messages_key!r} cannot be used with create_agent, which "
                 f"keeps its messages under {MESSAGES_KEY!r}. Leave messages_key out."
+            )
+        if self.node.output_messages_key:
+            raise ConfigurationError(
+                f"output_messages_key: {self.node.output_messages_key!r} is for a hook; the "
+                "middleware hands the view to the model itself. Leave it out."
             )
         given = options.get("tools")
         # What is wrong with tools that the node was given, it has logged.

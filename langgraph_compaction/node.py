@@ -19,17 +19,19 @@ from langgraph_compaction.engine.background import background_steps, due
 from langgraph_compaction.engine.tally import Change
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.errors import ConfigurationError
-from langgraph_compaction.files import FileSettings, load_settings, of_file
-from langgraph_compaction.levels import Levels
+from langgraph_compaction.given import (
+    checked_output_key,
+    counter_for,
+    settings_levels,
+    system_message,
+    tool_schemas,
+)
 from langgraph_compaction.live import LiveState, checked_live_state
 from langgraph_compaction.looking import Explanation, Measurement, explained, measured
-from langgraph_compaction.plan.counting import TokenCounter, token_counter
+from langgraph_compaction.plan.counting import TokenCounter
 from langgraph_compaction.plan.decision import Decision, decide
-from langgraph_compaction.plan.pins import pinned_tools
-from langgraph_compaction.plan.recalling import long_pages, tool_mismatch
 from langgraph_compaction.plan.requests import read_request
-from langgraph_compaction.plan.schemas import beside_messages, checked_tools
-from langgraph_compaction.plan.tool_names import unknown_names
+from langgraph_compaction.plan.schemas import beside_messages
 from langgraph_compaction.resolving import AgentLimits
 from langgraph_compaction.run.attempts import Attempts
 from langgraph_compaction.run.background import Background, Beside
@@ -44,16 +46,19 @@ from langgraph_compaction.run.context import (
 )
 from langgraph_compaction.run.drivers import Performer, adrive, drive
 from langgraph_compaction.run.made import MadeFolds
-from langgraph_compaction.run.models import agent_model_of, model_limits, model_name
+from langgraph_compaction.run.models import agent_model_of, model_limits
 from langgraph_compaction.run.reporting import Hook, checked_hook, logger, reporter
+from langgraph_compaction.run.streams import akeep_from_stream, keep_from_stream
 from langgraph_compaction.run.tiers import Tier
-from langgraph_compaction.settings import CompactionSettings, divided
+from langgraph_compaction.settings import CompactionSettings
 from langgraph_compaction.state import (
     COMPACTION_KEY,
     MESSAGES_KEY,
     SETTINGS_KEY,
     optional_channel,
+    read_channel,
     read_state,
+    updated,
 )
 from langgraph_compaction.view import Layout, lay_out
 from langgraph_compaction.view.clipping import BYTES_PER_TOKEN
@@ -107,6 +112,8 @@ class CompactionNode(Runnable[Any, Update]):
             runs with; a store; None: nowhere, they are dropped.
         messages_key: name of the channel with the messages.
         compaction_key: name of the channel with the record.
+        output_messages_key: name of a channel to which every visit writes the view, such as
+            "llm_input_messages" where the node is the ``pre_model_hook`` of an agent; None: none.
         settings_key: name of the channel with the thread's own settings, if it has one: a dict of
             values of `CompactionSettings`; they win over the node's.
         name: the node's name in the graph, as `route` returns it, and under which settings of
@@ -134,6 +141,7 @@ class CompactionNode(Runnable[Any, Update]):
         messages_key: str = MESSAGES_KEY,
         compaction_key: str = COMPACTION_KEY,
         settings_key: str = SETTINGS_KEY,
+        output_messages_key: str | None = None,
         name: str = "compact",
         **values: Any,
     ) -> None:
@@ -141,14 +149,17 @@ class CompactionNode(Runnable[Any, Update]):
         self.messages_key = messages_key
         self.compaction_key = compaction_key
         self.settings_key = settings_key
+        self.output_messages_key = checked_output_key(
+            output_messages_key, (messages_key, compaction_key, settings_key)
+        )
         named, agent_model = agent_model, agent_model_of(agent_model)
         window, max_output = model_limits(agent_model)
-        self._counter = _counter(token_counter, agent_model)
+        self._counter = counter_for(token_counter, agent_model)
         self._counted = False
         limits = AgentLimits(window, max_output, self._counter.as_provider)
-        self.settings, self._levels = _levels(settings, values, name, limits)
-        self._tools = _tools(tools, self.settings, self._max_result_tokens)
-        self._system = None if system_prompt is None else _system_message(system_prompt)
+        self.settings, self._levels = settings_levels(settings, values, name, limits)
+        self._tools = tool_schemas(tools, self.settings, self._max_result_tokens)
+        self._system = None if system_prompt is None else system_message(system_prompt)
         self._hook = checked_hook(hook)
         self._redact = checked_redact(redact)
         self._live_state = checked_live_state(live_state)
@@ -172,7 +183,7 @@ class CompactionNode(Runnable[Any, Update]):
 
         Returns:
             A state update with the new record and the removals of messages that were pruned, or
-            ``{}`` where nothing changed.
+            ``{}`` where nothing changed; and with the view, given ``output_messages_key``.
 
         Raises:
             ConfigurationError: the node's settings say ``history="prune"``, and the run has no
@@ -185,13 +196,19 @@ class CompactionNode(Runnable[Any, Update]):
                 ConfigurationError where ``redact`` fails.
         """
         visit, performer = self._prepared(input, config)
-        return self._noted(drive(_steps(visit, performer), performer), config)
+        update = self._noted(drive(_steps(visit, performer), performer), config)
+        view, made_up = self._output(input, update)
+        keep_from_stream(made_up, config)
+        return update | view
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
         """Visit a thread asynchronously; see `invoke`."""
         await self._ready()
         visit, performer = self._prepared(input, config)
-        return self._noted(await adrive(_steps(visit, performer), performer), config)
+        update = self._noted(await adrive(_steps(visit, performer), performer), config)
+        view, made_up = self._output(input, update)
+        await akeep_from_stream(made_up, config)
+        return update | view
 
     def view(self, state: Any, system: str | SystemMessage | None = None) -> list[BaseMessage]:
         """The messages to call the agent's model with.
@@ -250,6 +267,8 @@ class CompactionNode(Runnable[Any, Update]):
             ... )
         """
         own = self.get_name()
+        if self.output_messages_key:  # what the channel has is old by now
+            return lambda _: own
 
         def path(state: Any) -> str:
             decision = self._due(self._visit(state))
@@ -261,7 +280,7 @@ class CompactionNode(Runnable[Any, Update]):
     def _sight(self, state: Any, system: str | SystemMessage | None) -> tuple[Layout, str]:
         """The parts of the view, and the live state that goes with it."""
         visit = self._visit(state)
-        own = [] if system is None else [_system_message(system)]
+        own = [] if system is None else [system_message(system)]
         layout = lay_out(visit.messages, visit.record, defaults=visit.policy.render, own=own)
         return layout, visit.live
 
@@ -376,6 +395,16 @@ class CompactionNode(Runnable[Any, Update]):
             self._made.note(place_of(config), change.record)
         return self._update(change)
 
+    def _output(self, state: Any, update: Update) -> tuple[Update, list[BaseMessage]]:
+        """The view for the channel that has it, and those of its messages the state lacks."""
+        if not self.output_messages_key:
+            return {}, []
+        after = updated(state, update, messages_key=self.messages_key)
+        view = self.view(after)
+        known = {message.id for message in read_channel(after, self.messages_key, "")}
+        made_up = [message for message in view if message.id not in known]
+        return {self.output_messages_key: view}, made_up
+
     def _update(self, change: Change | None) -> Update:
         if change is None:
             return {}
@@ -388,69 +417,3 @@ class CompactionNode(Runnable[Any, Update]):
 def _steps(visit: Visit, performer: Performer) -> Steps:
     beside = performer.beside
     return compaction_steps(visit) if beside is None else background_steps(visit, beside.fold)
-
-
-def _levels(
-    given: Any, values: Mapping[str, Any], node: str, limits: AgentLimits
-) -> tuple[CompactionSettings, Levels]:
-    """The node's own settings, and the levels on top of them.
-
-    Code is the weakest level: by name over a `CompactionSettings` or a mapping. Over it a file.
-    """
-    file = load_settings(given) if isinstance(given, str | PathLike) else given
-    if not isinstance(file, FileSettings):
-        settings = _settings(given).changed(values)
-        return settings, Levels(settings, node=node, limits=limits)
-    in_code = CompactionSettings.of(values)
-    with of_file(file.source):
-        general, own = divided(file, node)
-        settings = in_code.changed(general).changed(own)
-        return settings, Levels(settings, node=node, limits=limits)
-
-
-def _settings(given: Any) -> CompactionSettings:
-    if isinstance(given, CompactionSettings):
-        return given
-    if given is None or isinstance(given, Mapping):
-        return CompactionSettings.of(given or {})
-    raise ConfigurationError(
-        f"settings: {given!r} has to be a CompactionSettings, a mapping of its values, such as "
-        '{"trigger": ["fraction", 0.8]}, or the path of a settings file.'
-    )
-
-
-def _tools(given: Any, settings: CompactionSettings, most: int | None) -> list[dict[str, Any]]:
-    """Schemas of the agent's tools; what in the settings does not match them is told."""
-    schemas = checked_tools(given)
-    if not schemas:
-        return schemas
-    mismatch = tool_mismatch(settings.recall_tool, given)
-    if mismatch and settings.recall_tool is not None:
-        raise ConfigurationError(mismatch)
-    # These do no harm where they name no tool, and other agents of the thread may have them.
-    named = {
-        "protected_tools": settings.protected_tools,
-        "pinned": pinned_tools(settings.pinned),
-    }
-    unknown = unknown_names(named, given)
-    for warning in filter(None, (mismatch, long_pages(given, most), *unknown)):
-        logger.warning(warning)
-    return schemas
-
-
-def _counter(given: Any, agent_model: Any) -> TokenCounter:
-    if given is not None and not (isinstance(given, str | TokenCounter) or callable(given)):
-        raise ConfigurationError(
-            f'token_counter: {given!r} is neither a name such as "tiktoken" nor a callable from '
-            "a list of messages to tokens."
-        )
-    name = None if agent_model is None else model_name(agent_model)
-    return token_counter(given, model_name=name)
-
-
-def _system_message(system: Any) -> SystemMessage:
-    if not isinstance(system, str | SystemMessage):
-        raise ConfigurationError(
-            f"system: {system!r} is neither text nor a SystemMessage. Pass the agent's prompt."
-        )
-    return SystemMessage(content=system) if isinstance(system, str) else system

@@ -203,6 +203,7 @@ ONLY_IN_CODE = frozenset(
         "messages_key",
         "compaction_key",
         "settings_key",
+        "output_messages_key",
         "name",
     }
 )

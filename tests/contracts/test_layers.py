@@ -36,7 +36,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("presets",),
     ("engine",),
     ("run",),
-    ("looking", "live"),
+    ("looking", "live", "given"),
     ("node", "recall", "ondemand"),
     ("recovery", "handoffs"),
     ("middleware", "overflow"),
