@@ -331,8 +331,17 @@ def tokens_of(segments: Sequence[DigestSegment]) -> int:
 
 
 def render_of(record: CompactionRecord, defaults: Render | None = None) -> Render:
-    """How the view of a record is rendered; ``defaults`` fill what the record leaves open."""
-    return {**(defaults or {}), **record.get("render", {})}
+    """How the view of a record is rendered: as it was frozen, else by the defaults.
+
+    What is absent from a frozen rendering was absent by the settings of that time, and a newer
+    setting waits for the next fold. Only alternating roles do not: without them a strict chat
+    template refuses the next call.
+    """
+    defaults = defaults or {}
+    render: Render = {**record.get("render", defaults)}
+    if defaults.get("roles") == "alternating":
+        render["roles"] = "alternating"
+    return render
 
 
 def message_key(message: BaseMessage, position: int) -> str:

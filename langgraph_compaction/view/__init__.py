@@ -66,7 +66,7 @@ def build_view(
 ) -> list[BaseMessage]:
     """The view of a transcript under a record, message by message.
 
-    ``defaults`` fill what the record left open.
+    ``defaults`` say how it is rendered where the record does not yet.
     """
     return lay_out(messages, record, defaults=defaults).view()
 
@@ -148,7 +148,7 @@ def lay_out(
     Args:
         messages: the messages channel.
         record: the record in the state.
-        defaults: how the view shows what the record leaves open.
+        defaults: how it is rendered where the record does not say it yet, see `render_of`.
         own: system messages of the agent itself, before those of the transcript.
     """
     render = render_of(record, defaults)

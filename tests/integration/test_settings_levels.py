@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from pydantic import BaseModel
@@ -19,8 +19,10 @@ from langgraph_compaction import (
     CompactionState,
     ConfigurationError,
     load_settings,
+    model_view,
 )
 from langgraph_compaction.state import UNSET
+from tests.support.folding import chat
 from tests.support.replay import good_summary
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
@@ -267,6 +269,43 @@ def test_a_file_may_have_sections(tmp_path: Path) -> None:
 def test_a_name_that_cannot_stand_among_settings_is_refused(name: str) -> None:
     with pytest.raises(ConfigurationError, match="name: "):
         CompactionNode(good_summary, context_window=50_000, name=name)
+
+
+@pytest.mark.parametrize(
+    ("at_first", "later", "shown"),
+    [
+        ({}, {"digest_header": "[Header]"}, "[Header]"),
+        ({}, {"digest_footer": "[Footer]"}, "[Footer]"),
+        ({}, {"digest_role": "system"}, "SystemMessage("),
+        ({}, {"max_result_tokens": 100}, "left out. Call the tool"),
+        ({"max_result_tokens": 100}, {"recall_tool": "look_up"}, "look_up("),
+    ],
+    ids=["header", "footer", "role", "clips", "recall"],
+)
+def test_how_a_digest_is_shown_changes_with_the_next_fold(
+    at_first: dict[str, Any], later: dict[str, Any], shown: str
+) -> None:
+    compact = CompactionNode(
+        good_summary, token_counter="estimate", trigger=("tokens", 1_000), keep=("messages", 2)
+    )
+    call: Any = {"name": "read", "args": {}, "id": "c"}
+    read = [
+        AIMessage("", id="a", tool_calls=[call]),
+        ToolMessage("Line. " * 300, tool_call_id="c", id="t"),
+    ]
+    state: Any = {"messages": [*chat(12), *read], "compaction_settings": at_first}
+    state |= compact.invoke({**state, "compaction": {}})
+    before = compact.view(state)
+    assert "segments" in state["compaction"]
+    state["compaction_settings"] = {**at_first, **later}
+    assert compact.view(state) == before == model_view(state)
+    again = [one.model_copy(update={"id": f"{one.id}2"}) for one in read]
+    state["messages"] += [*chat(12, start=12), *again]
+    state |= compact.invoke(state)
+    after = compact.view(state)
+    assert after == model_view(state)
+    assert shown in str(after)
+    assert shown not in str(before)
 
 
 def test_a_value_of_a_thread_can_be_taken_back() -> None:
