@@ -42,8 +42,8 @@ def place_in_full(messages: Sequence[BaseMessage], record: CompactionRecord) -> 
     if first is None:
         return None
     kept = {*range(first), *_kept(messages, record, boundary)}
-    if boundary == len(messages) and record.get("next_id") is not None:
-        kept.update(_request(messages))
+    if _is_cut_back(messages, record, boundary):
+        kept.update(i for i in _request(messages) if i < boundary)
     return Place(boundary, tuple(sorted(kept)))
 
 
@@ -204,11 +204,22 @@ def _first_known(
     return None if alone and (following is None or following != record.get("next_id")) else first
 
 
-def _request(messages: Sequence[BaseMessage]) -> range:
-    """Nothing is left of what was not covered: the newest request is what there is to answer.
+def _is_cut_back(messages: Sequence[BaseMessage], record: CompactionRecord, boundary: int) -> bool:
+    """Whether nothing is left of what was not covered when the last fold was made.
 
-    So a thread was cut back by its messages, to have an answer made again or a request changed.
+    So a thread was cut back by its messages, to have an answer made again or a request changed;
+    and it stays so when the work on that goes on.
     """
+    if record.get("next_id") is None:
+        return False
+    left = {message.id for message in messages[boundary:]}
+    if record.get("id_at_fold") is None:
+        return not left
+    return left.isdisjoint((record["next_id"], record["id_at_fold"]))
+
+
+def _request(messages: Sequence[BaseMessage]) -> range:
+    """The newest request and what stands behind it: that is what there is to answer."""
     newest = (i for i in reversed(range(len(messages))) if isinstance(messages[i], HumanMessage))
     return range(next(newest, len(messages)), len(messages))
 

@@ -8,7 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    ToolMessage,
+)
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
@@ -106,6 +112,18 @@ def test_a_thread_that_is_cut_back_shows_the_request_that_is_to_be_answered(leng
     line.update([HumanMessage("In other words.", id=newest.id)])
     assert "In other words." in [m.text for m in line.compact.view(line.values())]
     goes_on(line, exempt=[newest])
+
+
+@pytest.mark.parametrize("length", range(1, LENGTH, 2))
+def test_the_request_of_a_thread_that_was_cut_back_stays_while_the_agent_works(length: int) -> None:
+    line = folded("full")
+    line.update(removals(line.values()["messages"][length:]))
+    call: Any = {"name": "read", "args": {}, "id": "again"}
+    for new in AIMessage("", tool_calls=[call]), ToolMessage("Text.", tool_call_id="again"):
+        view = line.compact.view(line.values())
+        line.update([new])
+        assert line.compact.view(line.values())[: len(view)] == view
+    goes_on(line)
 
 
 # ---- the whole list
