@@ -102,9 +102,19 @@ def resumed(server: OpenAIServer, file: Path, then: Callable[[Agent], Any]) -> A
 each_way = pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 
 
-@each_way
-@pytest.mark.parametrize("event", ["started", "completed"])
-@pytest.mark.parametrize("shape", ["openai", "gemini list", "proxy"])
+@pytest.mark.parametrize(
+    ("shape", "event", "way"),
+    [
+        ("openai", "started", "invoke"),
+        ("gemini list", "completed", "ainvoke"),
+        *(
+            pytest.param(shape, event, way, marks=pytest.mark.slow)
+            for shape in ("openai", "gemini list", "proxy")
+            for event in ("started", "completed")
+            for way in ("invoke", "ainvoke")
+        ),
+    ],
+)
 def test_killed_before_the_reduction_has_committed(
     server: OpenAIServer, tmp_path: Path, shape: str, event: str, way: str
 ) -> None:

@@ -103,7 +103,10 @@ def test_a_question_is_answered_from_the_thread(
 
 @pytest.mark.parametrize(
     ("moment", "stop", "status"),
-    [(" +fold 2", signal.SIGKILL, -signal.SIGKILL), (" +9 ", signal.SIGINT, 130)],
+    [
+        (" +fold 2", signal.SIGKILL, -signal.SIGKILL),
+        pytest.param(" +9 ", signal.SIGINT, 130, marks=pytest.mark.slow),
+    ],
 )
 def test_a_run_that_was_stopped_goes_on_where_it_was(
     moment: str, stop: signal.Signals, status: int, small: Path, tmp_path: Path
