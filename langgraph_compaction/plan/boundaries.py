@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, SystemMessage
 
 from langgraph_compaction.plan.pins import first_human, newest_human, protected
 from langgraph_compaction.plan.policy import Policy
@@ -152,9 +152,15 @@ def safe_cuts(messages: Sequence[BaseMessage], layout: Layout, policy: Policy) -
 
 
 def last_cut(messages: Sequence[BaseMessage], found: Sequence[Group], policy: Policy) -> int:
-    """The greatest number of groups that may be folded."""
+    """The greatest number of groups that may be folded.
+
+    The newest group stays. A system message behind it is none: it says nothing of what was done.
+    """
     waiting = first_open(messages, found)
-    return min(waiting, len(found) if policy.fold_all else max(0, len(found) - 1))
+    if policy.fold_all:
+        return waiting
+    turns = (n for n, one in enumerate(found) if not isinstance(messages[one.start], SystemMessage))
+    return min(waiting, max(turns, default=0))
 
 
 def _cut_at(found: Sequence[Group], stop: int, latest: int) -> int:

@@ -124,6 +124,15 @@ def test_the_newest_group_stays_though_it_is_over_the_budget() -> None:
     assert stop(messages, policy()) == 3
 
 
+@pytest.mark.parametrize("behind", [1, 3])
+def test_the_newest_group_stays_where_system_messages_came_behind_it(behind: int) -> None:
+    late: list[BaseMessage] = [SystemMessage("s")] * behind
+    messages = named([human(), *work(100), *work(900), *late])
+    assert stop(messages, policy(keep=("messages", 1))) == 3
+    assert stop(messages, policy(keep=("tokens", 1), target=1)) == 3
+    assert stop(messages, policy(keep=("messages", 0))) == len(messages)
+
+
 def test_the_floor_in_messages_wins_over_the_budget() -> None:
     assert stop(talk(10), policy(keep=("tokens", 100), min_keep=4)) == 6
     messages = named([human(), *work(10), *work(10, 10), ai()])
