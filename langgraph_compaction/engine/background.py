@@ -6,19 +6,22 @@ takes an answer from there where the very same is asked. So what is applied is a
 exactly what it replaces: where a message was edited, deleted or pinned, or a person changed the
 digest, the question is another one, and the answers are dropped.
 
-    trigger fires → begin, and let the agent go on → later: apply the answers, or begin anew
+    trigger fires → begin, and let the agent go on → later: apply the answers, or drop them, say so,
+    and begin anew
     the hard limit is exceeded → wait, apply what there is, and ask for what is missing
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, NamedTuple, Protocol
 
 from langgraph_compaction.engine import VETOED, Steps, compaction_steps, skipped
 from langgraph_compaction.engine.effects import (
+    Awaited,
     AwaitFold,
     BeginFold,
     CallModel,
@@ -28,11 +31,16 @@ from langgraph_compaction.engine.effects import (
     Propose,
 )
 from langgraph_compaction.engine.events import common_fields
-from langgraph_compaction.engine.tally import Change
+from langgraph_compaction.engine.tally import Change, Spent
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.plan.boundaries import Span, Until
 from langgraph_compaction.plan.decision import Decision, decide, decide_to_wait
 from langgraph_compaction.record import message_key
+
+OTHER = "messages of its span, the digest before it or the settings are not what they were"
+"""Why answers are dropped: the same question would be another one now."""
+NO_END = "it did not come to its end"
+"""Why answers are dropped: they did not come in time, or their event loop has gone."""
 
 
 class Raised(NamedTuple):
@@ -42,15 +50,37 @@ class Raised(NamedTuple):
 
 
 class Ahead(Protocol):
-    """A fold that was begun beside the agent."""
+    """A fold that was begun beside the agent.
+
+    Attributes:
+        told: whether the events of a visit that applied it have told of it.
+    """
+
+    told: bool
 
     @property
     def until(self) -> Until:
         """Where its span ends."""
 
     @property
+    def epoch(self) -> int:
+        """Of the record that it began with."""
+
+    @property
     def running(self) -> bool:
         """Whether its answers are still to come."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that it had to ask was answered."""
+
+    @property
+    def answered(self) -> int:
+        """How many answers there are."""
+
+    @property
+    def spent(self) -> Spent:
+        """Tokens of its calls, once it came to its end."""
 
     @property
     def seconds(self) -> float:
@@ -75,11 +105,12 @@ def background_steps(visit: Visit, ahead: Ahead | None) -> Steps:
             return None
         there = replace(visit, until=ahead.until)
         decision = decide(there)
-        if decision.action == "fold" and decision.need in {"soft", "hard"}:
-            applied = yield from _applied(there, decision, ahead)
-            if applied is not None:
-                return applied.change
+        found = yield from _applied(there, decision, ahead)
+        if isinstance(found, _Applied):
+            return found.change
         if decision.need != "none":
+            if not ahead.told:
+                yield Emit(_dropped(visit, decision, ahead, found))
             yield DropFold()
     decision = decide(visit)
     if not _may_wait(visit, decision) or decision.span is None:
@@ -95,7 +126,7 @@ def background_steps(visit: Visit, ahead: Ahead | None) -> Steps:
         until=until,
         policy=replace(visit.policy, prune=False),
     )
-    yield BeginFold(until, compaction_steps(apart))
+    yield BeginFold(until, visit.record.get("epoch", 0), compaction_steps(apart))
     return None
 
 
@@ -148,30 +179,62 @@ class _Applied(NamedTuple):
     change: Change | None
 
 
+class _Dropped(NamedTuple):
+    """Why answers cannot be applied, and the seconds that the visit waited for them."""
+
+    why: str
+    waited: float = 0.0
+
+
 class _StaleError(Exception):
     """Another question is asked than was answered."""
 
 
 def _applied(
     visit: Visit, decision: Decision, ahead: Ahead
-) -> Generator[Effect, object, _Applied | None]:
-    """Make the step with the answers that are there; None where they are about something else."""
-    urgent = decision.need == "hard"
-    if ahead.running and not (yield AwaitFold()):
-        return None
+) -> Generator[Effect, object, _Applied | _Dropped]:
+    """Make the step with the answers that are there, unless they are about something else."""
+    if decision.action != "fold" or decision.need not in {"soft", "hard"}:
+        asked = decision.need == "asked"
+        return _Dropped("another one was asked for" if asked else "its span is not to be folded")
+    waited = 0.0
+    if ahead.running:
+        outcome = yield AwaitFold()
+        over, waited = Awaited(*outcome)  # type: ignore[misc]  # as AwaitFold says
+        if not over:
+            return _Dropped(NO_END, waited)
+    answers = _Answers(ahead, waited)
     try:
-        change = yield from _answered(compaction_steps(visit), visit, ahead, urgent=urgent)
+        change = yield from _answered(
+            compaction_steps(visit), visit, answers, urgent=decision.need == "hard"
+        )
     except _StaleError:
-        return None
+        return _Dropped(OTHER if ahead.complete else NO_END, waited)
     except Exception:
         yield DropFold()  # the run ends with it, and the next one asks again
         raise
     if change is not None and "failures" in change.record:
         yield DropFold()  # it is counted now, and must not be counted again
+    # It stays: if the update does not reach the state, the next visit applies it once more.
+    ahead.told = True
     return _Applied(change)
 
 
-def _answered(steps: Steps, visit: Visit, ahead: Ahead, *, urgent: bool) -> Steps:
+def _dropped(visit: Visit, decision: Decision, ahead: Ahead, found: _Dropped) -> dict[str, Any]:
+    """The event of answers that are not applied."""
+    corrected = visit.record.get("epoch", 0) != ahead.epoch
+    why = "the digest was corrected since it began" if corrected else found.why
+    return {
+        "type": "compaction.dropped",
+        **common_fields(decision),
+        "reason": f"The fold that was made beside the agent is not applied: {why}.",
+        "attempts": ahead.answered,
+        **ahead.spent.fields(),
+        **_beside(ahead, found.waited),
+    }
+
+
+def _answered(steps: Steps, visit: Visit, answers: _Answers, *, urgent: bool) -> Steps:
     """Steps whose questions are answered from what was kept.
 
     Nothing is told before it is sure that the answers fit.
@@ -180,7 +243,6 @@ def _answered(steps: Steps, visit: Visit, ahead: Ahead, *, urgent: bool) -> Step
         _StaleError: a question has no answer here, and it is not urgent.
     """
     told: list[Emit] = []
-    used: dict[bytes, int] = {}
     outcome: object = None
     try:
         while True:
@@ -189,13 +251,13 @@ def _answered(steps: Steps, visit: Visit, ahead: Ahead, *, urgent: bool) -> Step
             if isinstance(effect, Propose):
                 outcome = False  # it was proposed when it was begun
             elif isinstance(effect, Emit):
-                told.append(Emit(_told(effect.event, ahead)))
+                told.append(Emit({**effect.event, **_beside(answers.ahead, answers.waited)}))
             elif not isinstance(effect, CallModel):
                 yield from _all(told)
                 told.clear()
                 outcome = yield effect
             else:
-                answer = _answer(effect, ahead, used)
+                answer = answers.next(effect)
                 if isinstance(answer, Raised):
                     raise answer.error
                 if answer is not None:
@@ -215,12 +277,27 @@ def _all(told: Sequence[Emit]) -> Generator[Effect, object, None]:
         yield one
 
 
-def _answer(call: CallModel, ahead: Ahead, used: dict[bytes, int]) -> object | None:
-    question = question_of(call)
-    answers, nth = ahead.answers(question), used.get(question, 0)
-    used[question] = nth + 1
-    return answers[nth] if nth < len(answers) else None
+@dataclass
+class _Answers:
+    """The answers of a fold, each of which is taken once.
+
+    Attributes:
+        ahead: the fold.
+        waited: seconds that the visit waited for it.
+    """
+
+    ahead: Ahead
+    waited: float
+    _used: Counter[bytes] = field(default_factory=Counter)
+
+    def next(self, call: CallModel) -> object | None:
+        """The next answer to a question, None where there is none."""
+        question = question_of(call)
+        answers, nth = self.ahead.answers(question), self._used[question]
+        self._used[question] += 1
+        return answers[nth] if nth < len(answers) else None
 
 
-def _told(event: dict[str, Any], ahead: Ahead) -> dict[str, Any]:
-    return {**event, "background": True, "duration": round(ahead.seconds, 3)}
+def _beside(ahead: Ahead, waited: float) -> dict[str, Any]:
+    """What the events have that tell of a fold beside the agent."""
+    return {"background": True, "duration": round(ahead.seconds, 3), "waited": round(waited, 3)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from langchain_core.messages import BaseMessage
 
@@ -128,16 +128,30 @@ class BeginFold:
 
     Attributes:
         until: where its span ends.
+        epoch: of the record that it begins with.
         steps: what makes it; only the answers to its questions count.
     """
 
     until: Until
+    epoch: int
     steps: Generator[Any, object, object]
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitFold:
-    """Wait for the fold that is made beside the agent. The outcome is whether it came to an end."""
+    """Wait for the fold that is made beside the agent. The outcome is an `Awaited`."""
+
+
+class Awaited(NamedTuple):
+    """How the waiting for a fold went.
+
+    Attributes:
+        over: whether the fold came to an end.
+        seconds: how long that was waited for.
+    """
+
+    over: bool
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ def fold_failed(
     Args:
         visit: what was looked at.
         record: what the fold came to all the same.
-        tally: the calls.
+        tally: the calls; what it holds of their tokens is told hereby.
         common: fields of every event.
         reason: why there is no text.
     """
@@ -47,6 +47,7 @@ def fold_failed(
         "failures": list(tally.failures),
         "candidates": list(tally.candidates),
         "in_a_row": failures_in_a_row(visit.record) + 1,
+        **tally.told(),
     }
 
 
@@ -58,7 +59,7 @@ def completed(
     Args:
         visit: what was looked at.
         record: what it came to, before the prune.
-        tally: the calls.
+        tally: the calls; see `fold_failed`.
         common: fields of every event.
         pruned: messages that leave the state.
     """
@@ -78,4 +79,5 @@ def completed(
         "attempts": tally.calls,
         "candidates": list(tally.candidates),
         "pruned": pruned,
+        **tally.told(),
     }

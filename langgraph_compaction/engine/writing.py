@@ -19,7 +19,7 @@ from langgraph_compaction.digest.prompts import Task, repair_request, summary_re
 from langgraph_compaction.digest.redaction import Redact, redacted_text
 from langgraph_compaction.digest.rendering import message_text
 from langgraph_compaction.digest.source import Source, render_segments
-from langgraph_compaction.digest.verifying import LONGEST, Reply, Verdict, cleaned, verify
+from langgraph_compaction.digest.verifying import LONGEST, Reply, Usage, Verdict, cleaned, verify
 from langgraph_compaction.digest.verifying.language import names_language
 from langgraph_compaction.engine.effects import (
     CallFailed,
@@ -208,8 +208,10 @@ class Writer:
             self._learn(number, outcome, messages)
             yield Emit({"type": "compaction.tier_failed", "tier": name, "reason": reason})
             return None
+        reply: Reply = outcome  # type: ignore[assignment]  # as CallModel says
+        self._spend(number, reply, messages)
         verdict = verify(
-            self._redacted(outcome),  # type: ignore[arg-type]  # a Reply, as CallModel says
+            self._redacted(reply),
             source=source.fresh(),
             previous=source.previous,
             source_tokens=source.tokens,
@@ -226,6 +228,13 @@ class Writer:
             event = {"type": "compaction.rejected", "tier": name, "reason": verdict.problem}
             yield Emit({**event, **known})
         return verdict
+
+    def _spend(self, number: int, reply: Reply, messages: Sequence[BaseMessage]) -> None:
+        """Note the tokens of a call: the provider's count, or ours where it reports none."""
+        if self.tiers[number].local:
+            return
+        own = reply.usage or Usage(self._size(messages), self.count(reply.text[:LONGEST]))
+        self.tally.spent.add(own, reported=reply.usage is not None)
 
     def _redacted(self, reply: Reply) -> Reply:
         """The reply without secrets, cleaned first: a model may put one together from parts.

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 from langgraph_compaction.digest.verifying import LONGEST, Reply
 from langgraph_compaction.engine.background import Raised, question_of
-from langgraph_compaction.engine.effects import BeginFold, CallFailed, CallModel
-from langgraph_compaction.plan.boundaries import Until
+from langgraph_compaction.engine.effects import BeginFold, CallFailed, CallModel, Emit
+from langgraph_compaction.engine.tally import Spent
 from langgraph_compaction.run.attempts import finished
 
 MOST_RUNNING = 100
@@ -50,15 +50,19 @@ class Fold:
     """A fold that was begun beside the agent; see `engine.background.Ahead`.
 
     Args:
-        until: where its span ends.
+        begun: what it was begun by.
         seconds: that its calls may take together; None: it is waited for `KEPT_SECONDS`.
         loop: the event loop that it runs on, None for a thread of its own.
     """
 
     def __init__(
-        self, until: Until, seconds: float | None, loop: asyncio.AbstractEventLoop | None
+        self, begun: BeginFold, seconds: float | None, loop: asyncio.AbstractEventLoop | None
     ) -> None:
-        self.until = until
+        self.until = begun.until
+        self.epoch = begun.epoch
+        self.spent = Spent()
+        self.complete = False
+        self.told = False
         self.over: Future[None] = Future()
         self.chars = 0
         self.task: asyncio.Task[None] | None = None
@@ -78,6 +82,11 @@ class Fold:
     def seconds(self) -> float:
         """Seconds that its calls took, or have taken so far."""
         return (self._ended or monotonic()) - self._begun
+
+    @property
+    def answered(self) -> int:
+        """How many answers there are."""
+        return sum(map(len, self._answers.values()))
 
     @property
     def expired(self) -> bool:
@@ -191,7 +200,7 @@ class Beside(NamedTuple):
             effect: where its span ends, and its steps.
             ask: asks a tier, and raises what may end a run.
         """
-        fold = Fold(effect.until, self.seconds, None)
+        fold = Fold(effect, self.seconds, None)
         if not self.background.add(self.key, fold):
             return
 
@@ -211,7 +220,7 @@ class Beside(NamedTuple):
 
     def abegin(self, effect: BeginFold, ask: AwaitsAnswer) -> None:
         """Begin a fold as a task of the running loop; see `begin`."""
-        fold = Fold(effect.until, self.seconds, asyncio.get_running_loop())
+        fold = Fold(effect, self.seconds, asyncio.get_running_loop())
         if not self.background.add(self.key, fold):
             return
 
@@ -259,7 +268,8 @@ def _questions(
 ) -> Generator[CallModel, object, None]:
     """The questions that the steps of a fold ask; each answer is kept.
 
-    Nothing else that they want done is done: whoever applies the fold does that.
+    Nothing else that they want done is done: whoever applies the fold does that. What their events
+    say of tokens is kept for who has to drop it.
     """
     outcome: object = None
     while True:
@@ -273,6 +283,8 @@ def _questions(
             fold.keep(effect, outcome)
             if isinstance(outcome, Raised):
                 return
+        elif isinstance(effect, Emit):
+            fold.spent.add_told(effect.event)
 
 
 def _let_go(error: BaseException, *, noted: bool) -> None:
@@ -304,7 +316,7 @@ def _ending(fold: Fold) -> Iterator[None]:
     try:
         yield
     except StopIteration:
-        pass
+        fold.complete = True
     except Exception:  # noqa: BLE001  # of the steps themselves: who applies them meets it, too
         _log.debug("A fold beside the agent ended early.", exc_info=True)
     finally:

@@ -13,6 +13,7 @@ from langgraph_compaction.engine import Steps
 from langgraph_compaction.engine.effects import (
     ArchiveFailed,
     ArchiveOriginals,
+    Awaited,
     AwaitFold,
     BeginFold,
     CallFailed,
@@ -67,7 +68,9 @@ class Performer:
         if isinstance(effect, BeginFold):
             return self.beside and self.beside.begin(effect, self._apart().ask)
         if isinstance(effect, AwaitFold):
-            return self.beside is not None and self.beside.wait()
+            before = self.attempts.elapsed
+            over = self.beside is not None and self.beside.wait()
+            return Awaited(over, self.attempts.elapsed - before)
         return self._at_once(effect)
 
     async def aperform(self, effect: Effect) -> object:
@@ -79,7 +82,9 @@ class Performer:
         if isinstance(effect, BeginFold):
             return self.beside and self.beside.abegin(effect, self._apart().aask)
         if isinstance(effect, AwaitFold):
-            return self.beside is not None and await self.beside.await_()
+            before = self.attempts.elapsed
+            over = self.beside is not None and await self.beside.await_()
+            return Awaited(over, self.attempts.elapsed - before)
         return self._at_once(effect)
 
     def ask(self, call: CallModel) -> object:

@@ -7,12 +7,12 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from langgraph_compaction.digest.verifying import Reply
+from langgraph_compaction.digest.verifying import Reply, Usage
 from langgraph_compaction.view.blocks import block_type, visible_text
 
 
 def reply_of(result: Any) -> Reply:
-    """Text blocks, finish reason and calls of what a summariser returned; None is an empty text.
+    """What a summariser returned: text blocks, finish reason, calls, usage; None is an empty text.
 
     Raises:
         TypeError: the result is neither text nor a message.
@@ -29,7 +29,15 @@ def reply_of(result: Any) -> Reply:
         blocks = [visible_text(block) for block in said]
         text = "\n".join(block for block in blocks if block)
     called = isinstance(result, AIMessage) and bool(result.tool_calls or result.invalid_tool_calls)
-    return Reply(text, _finish_reason(result.response_metadata), called)
+    return Reply(text, _finish_reason(result.response_metadata), called, usage=_usage(result))
+
+
+def _usage(message: BaseMessage) -> Usage | None:
+    """The tokens that a provider reports; servers that do not count report none, or zeros."""
+    found = message.usage_metadata if isinstance(message, AIMessage) else None
+    if not found or found["input_tokens"] <= 0:
+        return None
+    return Usage(found["input_tokens"], max(0, found["output_tokens"]))
 
 
 def _finish_reason(metadata: Mapping[str, Any]) -> str | None:

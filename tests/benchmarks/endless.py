@@ -2,6 +2,7 @@
 
     python -m tests.benchmarks.endless                   # 5,000 steps: chain, rolling, no model
     python -m tests.benchmarks.endless --steps 1000
+    python -m tests.benchmarks.endless --compare         # 3,000 steps: what settings cost
 
 Each step is a call of the agent with its result, some 290 tokens; every 20 steps the user says
 something. The summariser writes as much as it is asked for. `CompactionNode` is visited before
@@ -24,9 +25,23 @@ from tests.benchmarks.survival.tables import table
 
 WINDOW = 32_000
 USER_EVERY = 20
+VARIANTS: dict[str, dict[str, Any]] = {
+    "as above": {},
+    'digest="rolling"': {"digest": "rolling"},
+    "clear=True": {"clear": True},
+    "result_chars=500": {"result_chars": 500},
+    'keep=("tokens", 2_000)': {"keep": ("tokens", 2_000)},
+    'keep=("tokens", 12_000)': {"keep": ("tokens", 12_000)},
+    'trigger=("fraction", 0.5)': {"trigger": ("fraction", 0.5)},
+    "max_digest_tokens=6_400": {"max_digest_tokens": 6_400},
+    "context_window=128_000": {"context_window": 128_000},
+}
+COMPARED = (1, 6, 9, 10, 11, 12)
+"""Columns of a comparison."""
 COLUMNS = (
     "mode|steps|digest, tokens|digest, most|segments|highest level|folds|with condensing"
-    "|summary calls|calls per 1,000 steps|view, most after a fold|ms per visit"
+    "|summary calls|calls per 1,000 steps|summary tokens in per 1,000 steps|out"
+    "|view, mean|view, most after a fold|ms per visit"
 )
 _ASKED = re.compile(r"at most ([\d,]+) tokens")
 
@@ -69,17 +84,19 @@ def run(
     name: str, model: Any, steps: Sequence[list[BaseMessage]], **settings: Any
 ) -> list[list[str]]:
     """Rows of the table, one for every thousand steps."""
-    folds = condensed = largest = largest_view = 0
+    folds = condensed = largest = largest_view = sent = read = written = 0
     spent = 0.0
 
     def hook(event: dict[str, Any]) -> None:
-        nonlocal folds, condensed
+        nonlocal folds, condensed, read, written
+        read += event.get("input_tokens", 0)
+        written += event.get("output_tokens", 0)
         if event["type"] == "compaction.completed":
             folds += event["first_index"] is not None
             condensed += bool(event["condensed"])
 
     limits: dict[str, Any] = {"context_window": WINDOW, "clear": False}  # every span is folded
-    node = CompactionNode(model, token_counter=tokens, hook=hook, **limits, **settings)
+    node = CompactionNode(model, token_counter=tokens, hook=hook, **(limits | settings))
     state: dict[str, Any] = {"messages": [], "compaction": {}}
     found = []
     for number, new in enumerate(steps, 1):
@@ -89,7 +106,9 @@ def run(
         spent += time.perf_counter() - began
         if update:
             state["compaction"] = merge_compaction(state["compaction"], update["compaction"])
-            largest_view = max(largest_view, tokens(node.view(state)))
+        view = tokens(node.view(state))
+        sent += view
+        largest_view = max(largest_view, view if update else 0)
         segments = state["compaction"].get("segments", [])
         digest = sum(segment["tokens"] for segment in segments)
         largest = max(largest, digest)
@@ -97,7 +116,8 @@ def run(
             levels = max((segment["level"] for segment in segments), default=0)
             calls = getattr(model, "calls", 0)
             sizes = (number, digest, largest, len(segments), levels)
-            costs = (folds, condensed, calls, 1_000 * calls // number, largest_view)
+            each = [1_000 * total // number for total in (calls, read, written)]
+            costs = (folds, condensed, calls, *each, sent // number, largest_view)
             shown = [f"{value:,}" for value in (*sizes, *costs)]
             found.append([name, *shown, f"{1_000 * spent / number:.1f}"])
     return found
@@ -106,14 +126,23 @@ def run(
 def main() -> None:
     """Run all modes."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.endless")
-    parser.add_argument("--steps", type=int, default=5_000)
-    steps = arriving(parser.parse_args().steps)
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--compare", action="store_true")
+    given = parser.parse_args()
+    columns = COLUMNS.split("|")
+    if given.compare:
+        steps = arriving(given.steps or 3_000)
+        found = [run(name, Summariser(), steps, **each)[-1] for name, each in VARIANTS.items()]
+        chosen = [[row[0], *(row[n] for n in COMPARED)] for row in [columns, *found]]
+        print(table(["settings", *chosen[0][1:]], chosen[1:]))
+        return
+    steps = arriving(given.steps or 5_000)
     rows = run("chain", Summariser(), steps)
     rows += run("rolling", Summariser(), steps, digest="rolling")
     rows += run("chain, no model", ExtractiveSummarizer(), steps)
     everything = [message for new in steps for message in new]
     print(f"{len(everything):,} messages, {tokens(everything):,} tokens; window {WINDOW:,}.\n")
-    print(table(COLUMNS.split("|"), rows))
+    print(table(columns, rows))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import inspect
 import json
 import logging
 import re
+import time
 from dataclasses import MISSING, fields
 from importlib import import_module
 from pathlib import Path
@@ -159,6 +160,15 @@ def test_the_fields_of_every_event_are_there(caplog: pytest.LogCaptureFixture) -
     ]
     state = {"messages": messages, "compaction": {}}
     many = {"trigger": ("messages", 5), "keep": ("messages", 2), "context_window": 8_000}
+    beside = CompactionNode(lambda _: "No.", background=True, **many)
+    config: Any = {"configurable": {"thread_id": "t"}}
+    beside.invoke(state, config)
+    deadline = time.monotonic() + 10
+    while beside.explain(state, config).action == "none":
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    edited = [messages[0], AIMessage(f"Pump 0 leaks. {text}"), *messages[2:]]
+    beside.invoke({**state, "messages": edited}, config)
     CompactionNode([summariser, summariser, ExtractiveSummarizer()], **many).invoke(state)
     CompactionNode(summariser, **many).invoke(state)
     CompactionNode(ExtractiveSummarizer(), **{**many, "pinned": {"type": "ai"}}).invoke(state)

@@ -184,6 +184,7 @@ def test_a_graph_goes_on_while_the_summariser_takes_its_time(gate: Gate) -> None
     assert events[-1]["type"] == "compaction.completed"
     assert events[-1]["background"] is True
     assert events[-1]["duration"] > 0
+    assert events[-1]["waited"] == 0.0
     record = graph.get_state(ONE).values["compaction"]
     assert len(record["segments"]) == len(gate.prompts) == 1
 
@@ -241,7 +242,8 @@ def last_deleted(state: dict[str, Any]) -> None:
 def test_where_the_span_changed_meanwhile_it_is_folded_anew(
     gate: Gate, change: Callable[[dict[str, Any]], None]
 ) -> None:
-    compact = node(gate)
+    events: list[dict[str, Any]] = []
+    compact = node(gate, hook=events.append)
     state = thread()
     compact.invoke(state, ONE)
     change(state)
@@ -252,6 +254,16 @@ def test_where_the_span_changed_meanwhile_it_is_folded_anew(
     settled(compact)
     after = visits(compact, state)
     assert len(gate.prompts) == 2
+    kinds = [event["type"].removeprefix("compaction.") for event in events]
+    assert kinds == ["started", "dropped", "started", "completed"]
+    dropped = events[1]
+    assert "messages of its span" in dropped["reason"]
+    assert (dropped["need"], dropped["background"], dropped["attempts"]) == ("soft", True, 1)
+    assert (dropped["node"], dropped["thread_id"], dropped["waited"]) == ("compact", "one", 0.0)
+    # What was paid for is told once: in vain here, and of the other one when it is applied.
+    assert dropped["usage"] == events[-1]["usage"] == "estimated"
+    assert dropped["input_tokens"] > 500
+    assert dropped["output_tokens"] > 10
     (segment,) = after["compaction"]["segments"]
     shown = [message.id for message in compact.view(after)]
     if change is edited:
@@ -263,7 +275,8 @@ def test_where_the_span_changed_meanwhile_it_is_folded_anew(
 
 
 def test_a_correction_of_the_digest_meanwhile_stands(gate: Gate) -> None:
-    compact = node(gate)
+    events: list[dict[str, Any]] = []
+    compact = node(gate, hook=events.append)
     gate.open.set()
     state = thread()
     compact.invoke(state, ONE)
@@ -284,6 +297,8 @@ def test_a_correction_of_the_digest_meanwhile_stands(gate: Gate) -> None:
     assert "Pump 7 is out of order for good." in texts[0]
     assert len(texts) == 2
     assert "Pump 7 is out of order" in gate.prompts[-1]
+    (dropped,) = (event for event in events if event["type"] == "compaction.dropped")
+    assert "the digest was corrected" in dropped["reason"]
 
 
 def test_of_two_threads_none_gets_what_the_other_asked(gate: Gate) -> None:
@@ -310,7 +325,13 @@ def test_of_two_threads_none_gets_what_the_other_asked(gate: Gate) -> None:
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 async def test_above_the_hard_limit_a_visit_waits(gate: Gate, asynchronous: bool) -> None:
-    compact = node(gate.awaited if asynchronous else gate, context_window=3_000, reserve_tokens=0)
+    events: list[dict[str, Any]] = []
+    compact = node(
+        gate.awaited if asynchronous else gate,
+        context_window=3_000,
+        reserve_tokens=0,
+        hook=events.append,
+    )
     state = thread()
 
     async def visit() -> dict[str, Any]:
@@ -328,6 +349,9 @@ async def test_above_the_hard_limit_a_visit_waits(gate: Gate, asynchronous: bool
     update = await waiting
     assert compact.measure({**state, **update}).tokens <= 3_000
     assert "extractive" not in {s["model"] for s in update["compaction"]["segments"]}
+    assert events[-1]["type"] == "compaction.completed"
+    assert 0.0 < events[-1]["waited"] < WAIT
+    assert "waited" not in events[0]  # it was begun
     # The first question was answered once; what it left too large was asked for in the visit.
     assert len(set(gate.prompts)) == len(gate.prompts)
 
@@ -476,6 +500,20 @@ def test_what_is_asked_for_is_made_at_once(gate: Gate) -> None:
     assert len(visits(compact, state)["compaction"]["segments"]) == 1
 
 
+def test_answers_that_a_request_comes_before_are_told(gate: Gate) -> None:
+    gate.open.set()
+    events: list[dict[str, Any]] = []
+    compact = node(gate, hook=events.append)
+    state = thread()
+    compact.invoke(state, ONE)
+    settled(compact)
+    state |= request_compaction()
+    assert len(visits(compact, state)["compaction"]["segments"]) == 1
+    (dropped,) = (event for event in events if event["type"] == "compaction.dropped")
+    assert (dropped["need"], dropped["attempts"]) == ("asked", 1)
+    assert "another one was asked for" in dropped["reason"]
+
+
 def test_a_thread_may_switch_it_on_and_off(gate: Gate) -> None:
     gate.open.set()
     compact = node(gate, background=False)
@@ -550,7 +588,8 @@ async def test_a_cancelled_run_loses_nothing_and_the_fold_is_applied_later(gate:
 
 @pytest.mark.parametrize("hard", [False, True])
 def test_a_loop_that_closes_takes_the_call_with_it_and_nothing_else(gate: Gate, hard: bool) -> None:
-    compact = node(gate.awaited, context_window=3_000, reserve_tokens=0)
+    events: list[dict[str, Any]] = []
+    compact = node(gate.awaited, context_window=3_000, reserve_tokens=0, hook=events.append)
     state = thread()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -569,6 +608,9 @@ def test_a_loop_that_closes_takes_the_call_with_it_and_nothing_else(gate: Gate, 
         return await compact.ainvoke(state, ONE)
 
     assert len(asyncio.run(long_enough())["compaction"]["segments"]) == 1
+    (dropped,) = (event for event in events if event["type"] == "compaction.dropped")
+    assert "it did not come to its end" in dropped["reason"]
+    assert (dropped["attempts"], dropped["input_tokens"], dropped["usage"]) == (0, 0, None)
 
 
 def test_a_loop_that_stands_still_is_not_waited_for(gate: Gate) -> None:

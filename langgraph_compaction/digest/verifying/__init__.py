@@ -14,13 +14,14 @@ from langgraph_compaction.digest.verifying.cleaning import cleaned
 from langgraph_compaction.digest.verifying.kinds import kind_fault
 from langgraph_compaction.digest.verifying.language import Mismatch, mismatch
 from langgraph_compaction.digest.verifying.repetition import copied, loops, template
-from langgraph_compaction.digest.verifying.verdict import Reply, Verdict
+from langgraph_compaction.digest.verifying.verdict import Reply, Usage, Verdict
 
 __all__ = [
     "LONGEST",
     "MIN_CHARACTERS",
     "REPAIRABLE_SIZE",
     "Reply",
+    "Usage",
     "Verdict",
     "cleaned",
     "verify",

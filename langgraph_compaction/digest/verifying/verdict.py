@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Usage(NamedTuple):
+    """Tokens of one call, of its prompt and of its answer; what a model reasons is part of that."""
+
+    input_tokens: int
+    output_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,12 +23,14 @@ class Reply:
         called_tools: whether the answer calls tools.
         verbatim: whether the text consists of extracts by design, so that an echo of the source,
             or of its repetitions, is no fault.
+        usage: tokens that the provider reports for the call; None: it reports none.
     """
 
     text: str
     finish_reason: str | None = None
     called_tools: bool = False
     verbatim: bool = False
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True)
