@@ -10,6 +10,10 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langgraph_compaction.digest.verifying import Reply, Usage
 from langgraph_compaction.view.blocks import block_type, visible_text
 
+FINAL_RESPONSE = "final_response"
+"""Key of an answer's metadata with the text of a model that answers in fields of its own and leaves
+the content empty: Webwright's summariser puts it there."""
+
 
 def reply_of(result: Any) -> Reply:
     """What a summariser returned: text blocks, finish reason, calls, usage; None is an empty text.
@@ -28,6 +32,8 @@ def reply_of(result: Any) -> Reply:
         said = (block for block in result.content if block_type(block) != "refusal")
         blocks = [visible_text(block) for block in said]
         text = "\n".join(block for block in blocks if block)
+    if not text.strip():
+        text = _final_response(result) or text
     called = isinstance(result, AIMessage) and bool(result.tool_calls or result.invalid_tool_calls)
     return Reply(text, _finish_reason(result.response_metadata), called, usage=_usage(result))
 
@@ -38,6 +44,13 @@ def _usage(message: BaseMessage) -> Usage | None:
     if not found or found["input_tokens"] <= 0:
         return None
     return Usage(found["input_tokens"], max(0, found["output_tokens"]))
+
+
+def _final_response(result: BaseMessage) -> str:
+    for metadata in (result.response_metadata, result.additional_kwargs):
+        if isinstance(found := metadata.get(FINAL_RESPONSE), str) and found.strip():
+            return found
+    return ""
 
 
 def _finish_reason(metadata: Mapping[str, Any]) -> str | None:
