@@ -215,6 +215,9 @@ def _applied(
         raise
     if change is not None and "failures" in change.record:
         yield DropFold()  # it is counted now, and must not be counted again
+    if not answers.taken and ahead.answered and not ahead.told:
+        # Above the hard limit what does not fit is asked for anew, at once.
+        yield Emit(_dropped(visit, decision, ahead, _Dropped(OTHER, waited)))
     # It stays: if the update does not reach the state, the next visit applies it once more.
     ahead.told = True
     return _Applied(change)
@@ -284,10 +287,12 @@ class _Answers:
     Attributes:
         ahead: the fold.
         waited: seconds that the visit waited for it.
+        taken: how many were taken.
     """
 
     ahead: Ahead
     waited: float
+    taken: int = 0
     _used: Counter[bytes] = field(default_factory=Counter)
 
     def next(self, call: CallModel) -> object | None:
@@ -295,7 +300,10 @@ class _Answers:
         question = question_of(call)
         answers, nth = self.ahead.answers(question), self._used[question]
         self._used[question] += 1
-        return answers[nth] if nth < len(answers) else None
+        if nth >= len(answers):
+            return None
+        self.taken += 1
+        return answers[nth]
 
 
 def _beside(ahead: Ahead, waited: float) -> dict[str, Any]:

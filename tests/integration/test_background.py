@@ -356,6 +356,28 @@ async def test_above_the_hard_limit_a_visit_waits(gate: Gate, asynchronous: bool
     assert len(set(gate.prompts)) == len(gate.prompts)
 
 
+def test_above_the_hard_limit_answers_that_do_not_fit_are_told_and_asked_for_anew(
+    gate: Gate,
+) -> None:
+    events: list[dict[str, Any]] = []
+    compact = node(gate, context_window=3_000, reserve_tokens=0, hook=events.append)
+    state = thread()
+    compact.invoke(state, ONE)
+    edited(state)
+    state["messages"] += messages(44, first=16)
+    gate.open.set()
+    settled(compact)
+    after = visits(compact, state)
+    assert compact.measure(after).tokens <= 3_000
+    assert "Pump 1 leaks" in gate.prompts[1]
+    (dropped,) = (event for event in events if event["type"] == "compaction.dropped")
+    assert (dropped["need"], dropped["attempts"]) == ("hard", 1)
+    # Each call is told once: those of the visit in its own event.
+    (completed,) = (event for event in events if event["type"] == "compaction.completed")
+    assert completed["attempts"] == len(gate.prompts) - 1
+    assert min(dropped["input_tokens"], completed["input_tokens"]) > 500
+
+
 def test_above_the_hard_limit_a_fold_that_failed_becomes_extracts(gate: Gate) -> None:
     def fails(_: list[BaseMessage]) -> str:
         raise RuntimeError("503")
