@@ -549,7 +549,8 @@ def test_e10_a_hook_asks_a_person_before_the_summary_is_paid_for(
 def test_e11_a_message_may_be_deleted_after_a_fold(way: str, gone: int) -> None:
     """langmem, deepagents: it raises for ever, or the newest question is hidden.
 
-    The position is found again; what is not covered is shown, and nothing is folded twice.
+    The position is found again; what is not covered is shown, and nothing is folded twice. Where
+    all that was not covered is gone, it is the request before it that counts, and shows again.
     """
     asked = Recorder()
     talk = Talk(node(asked, clear=False, task=None), way=way)
@@ -559,7 +560,8 @@ def test_e11_a_message_may_be_deleted_after_a_fold(way: str, gone: int) -> None:
     assert hidden >= {"h0", "a0", "r-c0", "b0"}
     name = talk.state["messages"][gone].id
     talk.graph.update_state(talk.config, {"messages": [RemoveMessage(id=name)]}, as_node="agent")
-    assert talk.hidden == hidden - {name}
+    again = {"h2", "a2", "r-c2", "b2"} if name == "g2" else set()
+    assert talk.hidden == hidden - {name} - again
     view = talk.say(human("newest"))
     assert view[-1].id == "newest"
     for number in range(3, 6):
