@@ -25,6 +25,7 @@ from langgraph_compaction.view.blocks import (
     visible_text,
 )
 from langgraph_compaction.view.json import safe_json
+from langgraph_compaction.view.marks import is_summary
 
 FENCE = "transcript"
 """Name of the tag around the rendered span."""
@@ -162,7 +163,7 @@ def _calls(message: BaseMessage) -> Iterator[tuple[str, Any]]:
 
 def _role(message: BaseMessage) -> str:
     if isinstance(message, HumanMessage):
-        return "user"
+        return "summary" if is_summary(message) else "user"
     if isinstance(message, AIMessage):
         return "agent"
     if isinstance(message, SystemMessage):

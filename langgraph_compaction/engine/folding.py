@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage
 
 from langgraph_compaction.changes import advanced, last_covered
 from langgraph_compaction.digest.chain import chain_budget, rolled
@@ -31,6 +31,7 @@ from langgraph_compaction.record import (
 )
 from langgraph_compaction.view.anchors import Anchor
 from langgraph_compaction.view.digest import frame_lines
+from langgraph_compaction.view.marks import is_by_user
 from langgraph_compaction.view.pairing import groups
 
 
@@ -145,7 +146,7 @@ def _draft(visit: Visit, chain: list[DigestSegment], part: _Part, *, roll: bool)
     before = visit.texts(standing)
     apart = visit.parts(old)
     newest = part.quoted
-    said = (isinstance(one, HumanMessage) for one in visit.messages[part.folded[0] :])
+    said = (is_by_user(one) for one in visit.messages[part.folded[0] :])
     if apart and not any(said):
         # Still the newest: the work on it goes on. Extracts may stand behind the one that has it.
         newest = next((one.newest for one in reversed(apart) if one.newest), "")

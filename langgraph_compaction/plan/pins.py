@@ -16,7 +16,7 @@ from langchain_core.messages import (
 
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.view.blocks import blocks_of, visible_text
-from langgraph_compaction.view.marks import is_marked
+from langgraph_compaction.view.marks import is_by_user, is_marked
 from langgraph_compaction.view.pairing import calls_of, groups
 
 PinRule = Callable[[BaseMessage], bool]
@@ -143,16 +143,16 @@ def _named(group: Sequence[BaseMessage]) -> Iterator[BaseMessage]:
 
 
 def newest_human(messages: Sequence[BaseMessage], start: int, kept: Sequence[int]) -> int | None:
-    """Index of the newest human message from ``start`` on, else among ``kept``; None: none."""
+    """Index of the newest message of a user from ``start`` on, else among ``kept``; None: none."""
     for index in range(len(messages) - 1, start - 1, -1):
-        if isinstance(messages[index], HumanMessage):
+        if is_by_user(messages[index]):
             return index
-    return next((i for i in reversed(kept) if isinstance(messages[i], HumanMessage)), None)
+    return next((i for i in reversed(kept) if is_by_user(messages[i])), None)
 
 
 def first_human(messages: Sequence[BaseMessage], start: int) -> int | None:
-    """Index of the first human message from ``start`` on; None: none."""
+    """Index of the first message of a user from ``start`` on; None: none."""
     for index in range(start, len(messages)):
-        if isinstance(messages[index], HumanMessage):
+        if is_by_user(messages[index]):
             return index
     return None

@@ -1,13 +1,17 @@
-"""The mark of a pinned message."""
+"""Marks of messages: pinned, and written in a user's place."""
 
 from __future__ import annotations
 
 from typing import TypeVar
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 
 PIN_MARK = "compaction_pinned"
 """Key in ``additional_kwargs`` that marks a pinned message. Chat models do not send it."""
+
+SUMMARY_SOURCE = "summarization"
+"""``additional_kwargs["lc_source"]`` of a summary that stands in the transcript as a human message:
+LangChain's ``SummarizationMiddleware`` leaves one where it removed the messages."""
 
 Message = TypeVar("Message", bound=BaseMessage)
 
@@ -27,6 +31,16 @@ def pin(message: Message, *, pinned: bool = True) -> Message:
     if pinned:
         marks[PIN_MARK] = True
     return message.model_copy(update={"additional_kwargs": marks})
+
+
+def is_by_user(message: BaseMessage) -> bool:
+    """Whether a human message is what a user said, and no summary that stands in its place."""
+    return isinstance(message, HumanMessage) and not is_summary(message)
+
+
+def is_summary(message: BaseMessage) -> bool:
+    """Whether a message is a summary of others that somebody else put in their place."""
+    return message.additional_kwargs.get("lc_source") == SUMMARY_SOURCE
 
 
 def is_marked(message: BaseMessage) -> bool:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage
 
 from langgraph_compaction.record import CompactionRecord, message_key
 from langgraph_compaction.view.fingerprints import fingerprint
+from langgraph_compaction.view.marks import is_by_user
 from langgraph_compaction.view.unreached import covered_end
 
 
@@ -220,7 +221,7 @@ def _is_cut_back(messages: Sequence[BaseMessage], record: CompactionRecord, boun
 
 def _request(messages: Sequence[BaseMessage]) -> range:
     """The newest request and what stands behind it: that is what there is to answer."""
-    newest = (i for i in reversed(range(len(messages))) if isinstance(messages[i], HumanMessage))
+    newest = (i for i in reversed(range(len(messages))) if is_by_user(messages[i]))
     return range(next(newest, len(messages)), len(messages))
 
 

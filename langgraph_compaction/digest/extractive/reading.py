@@ -34,6 +34,7 @@ from langgraph_compaction.digest.sentences import (
     sentences,
 )
 from langgraph_compaction.view.blocks import is_server_call, server_result_id
+from langgraph_compaction.view.marks import is_summary
 from langgraph_compaction.view.pairing import calls_of
 
 SAID_CHARS = 20_000
@@ -104,7 +105,7 @@ class Reading:
             waiting = self._waiting.get(getattr(message, "tool_call_id", ""))
             wrong = getattr(message, "status", "success") == "error"
             self._read_result(index, text, waiting.pop() if waiting else None, failed=wrong)
-        elif isinstance(message, AIMessage) or role in ("assistant", "ai"):
+        elif isinstance(message, AIMessage) or role in ("assistant", "ai") or is_summary(message):
             self._read_agent(index, message, text)
         elif self._command and _reads_as_output(text):
             self.actions.append(self._command)

@@ -22,6 +22,7 @@ from langgraph_compaction.digest.facts.series import Series
 from langgraph_compaction.digest.fences import without_code
 from langgraph_compaction.digest.rendering import spoken_text
 from langgraph_compaction.view.blocks import attachment_names, unnamed_media
+from langgraph_compaction.view.marks import is_summary
 from langgraph_compaction.view.pairing import calls_of
 
 Speaker = Literal["user", "agent", "call", "result"]
@@ -110,7 +111,9 @@ class Mentioned:
                 self.add("result", text, scope=calls.get(message.tool_call_id, ""))
                 continue
             prose, blocks = without_code(text)
-            self.add("agent" if isinstance(message, AIMessage) else "user", prose)
+            self.add(
+                "agent" if isinstance(message, AIMessage) or is_summary(message) else "user", prose
+            )
             for block in blocks:
                 self.add("call", block)
             if isinstance(message, AIMessage):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage
 
 from langgraph_compaction.digest import cues
 from langgraph_compaction.digest.fences import fenced_prose, without_code, without_examples
@@ -17,6 +17,7 @@ from langgraph_compaction.digest.sentences import (
     sentences,
     unwrapped,
 )
+from langgraph_compaction.view.marks import is_by_user
 
 SENTENCE_CHARS = 400
 """Characters of one quote; a longer sentence is cut between clauses."""
@@ -65,7 +66,7 @@ def user_sentences(messages: Sequence[BaseMessage]) -> list[str]:
     """
     found: list[str] = []
     for message in messages:
-        if isinstance(message, HumanMessage):
+        if is_by_user(message):
             text = without_examples(spoken_text(message))
             prose, _ = without_code(text)
             apart = (fenced_prose(text)[:MESSAGE_CHARS], _rules)
