@@ -128,7 +128,7 @@ class DeltaCompactionState(CompactionState):
 
     It also opens threads that were written with `CompactionState`. Extend it likewise.
 
-    Example:
+    Examples:
         >>> class MyState(DeltaCompactionState):
         ...     todos: list[str]
     """

@@ -79,7 +79,7 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
     provider's report of the newest call; for the time before it pass ``tools`` and
     ``system_prompt`` here, too.
 
-    Example:
+    Examples:
         >>> from langchain.agents import create_agent
         >>> compaction = CompactionMiddleware("gpt-5-mini", agent_model=model)
         >>> agent = create_agent(model, tools, middleware=[compaction])

@@ -76,7 +76,7 @@ class CompactionNode(Runnable[Any, Update]):
     still wait for results are never folded. All that counts of a thread is in its state: any other
     node of the same settings goes on from there.
 
-    Example:
+    Examples:
         >>> from langgraph.graph import START, StateGraph
         >>> compact = CompactionNode(ExtractiveSummarizer(), context_window=128_000)
         >>> builder = StateGraph(CompactionState)
@@ -261,7 +261,7 @@ class CompactionNode(Runnable[Any, Update]):
         Goes to this node when it has something to do, else straight to ``name``. This node must
         have been added under its ``name=`` ("compact" by default).
 
-        Example:
+        Examples:
             >>> _ = builder.add_conditional_edges(
             ...     "tools", compact.route("agent"), ["compact", "agent"]
             ... )

@@ -35,7 +35,7 @@ def overflow_handler(compact: CompactionNode, retry: str | None = None) -> Calla
     new in between, `BudgetError` ends the run. Every other error is raised as it is, and so is this
     one where compaction is off.
 
-    Example:
+    Examples:
         >>> handler = overflow_handler(compact)
         >>> _ = builder.add_node("agent", agent, error_handler=handler)
 
@@ -124,7 +124,7 @@ def with_overflow_recovery(
     second call has a view that was reduced as `overflow_handler` reduces it. Nothing of that is
     kept, so the next call begins with the whole view again: in a graph prefer `overflow_handler`.
 
-    Example:
+    Examples:
         >>> answering = with_overflow_recovery(model, compact)
         >>> answer = answering.invoke(state)
 

@@ -177,7 +177,7 @@ def _as_settings(given: Any) -> Mapping[str, Any]:
 class CompactionState(TypedDict):
     """A graph state with the channels that compaction uses. Extend it, or copy the annotations.
 
-    Example:
+    Examples:
         >>> class MyState(CompactionState):
         ...     todos: list[str]
     """

@@ -38,7 +38,7 @@ from langgraph_compaction.settings import check_seconds
 class ModelTier:
     """One summariser of a cascade, and how it is to be called.
 
-    Example:
+    Examples:
         >>> compact = CompactionNode(
         ...     [ModelTier("gpt-5-nano", timeout=10), ExtractiveSummarizer()],
         ...     context_window=128_000,
