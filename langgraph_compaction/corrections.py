@@ -131,7 +131,7 @@ def restore(
         empty = emptied(record, messages, min(anchor.folded_after, len(messages)))
         return {compaction_key: by_hand(empty, messages)}
     new_end = left[-1]
-    boundary = _end_of(new_end, messages, anchor)
+    boundary = _end_of(new_end, messages, anchor, record)
     names = {name for gone in dropped for name in gone.get("absorbed_ids", ())}
     names.update(record.get("kept_ids", ()))
     changed = covering(
@@ -152,13 +152,21 @@ def _uncleared(record: CompactionRecord) -> CompactionRecord:
     return changed
 
 
-def _end_of(segment: DigestSegment, messages: Sequence[BaseMessage], anchor: Anchor) -> int:
+def _end_of(
+    segment: DigestSegment,
+    messages: Sequence[BaseMessage],
+    anchor: Anchor,
+    record: CompactionRecord,
+) -> int:
     """Index after the last message that ``segment`` covers.
 
     By id where it is there; else by position, which errs on the side of showing more if messages
-    that newer segments cover were deleted.
+    that newer segments cover were deleted. An id further back than its position allows is no proof:
+    the place was lost, and a newer segment covers what stands before it once more.
     """
-    for index in range(anchor.boundary - 1, -1, -1):
+    missing = anchor.position - record.get("boundary_hint", anchor.position)
+    farthest = segment["last_index"] - missing
+    for index in range(min(farthest, anchor.boundary - 1, len(messages) - 1), -1, -1):
         if messages[index].id is not None and messages[index].id == segment["last_id"]:
             return index + 1
     return min(len(messages), max(0, anchor.index_of(segment["last_index"]) + 1))

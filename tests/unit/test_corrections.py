@@ -251,6 +251,18 @@ def test_pruned_messages_cannot_be_restored() -> None:
         restore(values, segment=0)
 
 
+def test_a_restore_shows_what_only_the_dropped_segment_covered() -> None:
+    values = state(12, 4, kept=[0])
+    messages = list(values["messages"])
+    # Put in among what is covered, it loses the place: all but the task is shown, and folded anew.
+    messages.insert(2, HumanMessage("text new", id="new"))
+    again = folded(messages, values["compaction"], 9, kept=[0])
+    now = {"messages": messages, "compaction": again}
+    assert shown(now) == ["0", "#0", "#1", "8", "9", "10", "11"]
+    restored = shown(applied(now, restore(now, segment=1)))
+    assert restored == ["0", "#0", "1", "new", *map(str, range(2, 12))]
+
+
 # ---- forget
 
 
