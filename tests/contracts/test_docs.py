@@ -2,7 +2,8 @@
 
 A block marked `python` runs, in order, in a module of its own per file. A block marked
 `text output` holds what the block before it printed. A block marked `python notest` needs a key and
-a network; it is only compiled.
+a network; it is only compiled. A document that reads DATABASE_URL gets a PostgreSQL database of its
+own, and is skipped where there is none.
 """
 
 import io
@@ -21,6 +22,8 @@ DOCS = sorted((ROOT / "docs").rglob("*.md"))
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "examples").glob("*.md")), *DOCS]
 MOST_WITHOUT_A_RUN = 4
 """Blocks in all documents that may need a key and a network."""
+DATABASE = "DATABASE_URL"
+"""What a document reads the address of its database from."""
 FIRST_EXAMPLE = 20
 """Lines of the README's first example, at most."""
 
@@ -72,7 +75,10 @@ def run(document: Path, module: ModuleType) -> Iterator[tuple[Block, str]]:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name)
 def test_the_code_of_a_document_runs_and_prints_what_it_shows(
-    document: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    document: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
     # A module, not a bare namespace: LangGraph looks annotations up by the module's name.
     module = ModuleType("document")
@@ -80,6 +86,8 @@ def test_the_code_of_a_document_runs_and_prints_what_it_shows(
     monkeypatch.chdir(tmp_path)
     # Building a client asks for a key; no block that runs calls one.
     monkeypatch.setenv("OPENAI_API_KEY", "none")
+    if DATABASE in document.read_text("utf-8"):
+        monkeypatch.setenv(DATABASE, request.getfixturevalue("postgres"))
     for block, printed in run(document, module):
         assert block.text == printed, f"{name(document)}, line {block.line}"
 
