@@ -17,7 +17,7 @@ wanted_version := $(if $(filter file,$(origin PYTHON)),$(venv_version),$(call ve
 venv_is_good := $(and $(venv_version),$(filter $(venv_version),$(wanted_version)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-llm check bench clean FORCE
+.PHONY: help demo test test-all test-llm check docs bench clean FORCE
 .NOTPARALLEL:
 
 help:  ## List the targets
@@ -26,10 +26,10 @@ help:  ## List the targets
 demo: .venv/.demo  ## Watch an agent run past its window and be compacted (ARGS="..." is passed on)
 	@$(VENV_PYTHON) examples/research_agent.py $(ARGS)
 
-test: check  ## Check, then run all but the slow tests, about 6 minutes (ARGS="..." goes to pytest)
+test: check docs  ## Check, then run all but the slow tests, about 6 minutes (ARGS="..." goes to pytest)
 	@$(PYTEST) -m "not slow and not llm" $(ARGS)
 
-test-all: check test-llm  ## Check, then run every test, with many more generated examples
+test-all: check docs test-llm  ## Check, then run every test, with many more generated examples
 	@LANGGRAPH_STRICT_MSGPACK=true $(PYTEST) -m "not slow and not llm" $(ARGS)
 	@$(PYTEST) -m "not llm" --hypothesis-profile=thorough $(ARGS)
 
@@ -41,7 +41,12 @@ check: .venv/.test  ## Lint, formatting, types, import rules
 	@$(VENV_PYTHON) -m ruff check --quiet .
 	@$(VENV_PYTHON) -m ruff format --check --quiet .
 	@$(VENV_PYTHON) -m mypy --no-error-summary
+	@$(VENV_PYTHON) -m mypy --no-error-summary docs/diagrams.py docs/site_hooks.py
 	@$(VENV_PYTHON) -m tests.contracts.test_layers
+
+docs: .venv/.test  ## Build the documentation as a site, into site/
+	@echo "Building the documentation ..."
+	@NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs --quiet build --strict
 
 bench: .venv/.bench  ## Run the benchmarks (tests/benchmarks)
 	@set -e; for program in tests/benchmarks/[a-z]*; do \
@@ -50,7 +55,7 @@ bench: .venv/.bench  ## Run the benchmarks (tests/benchmarks)
 	done
 
 clean:  ## Remove .venv, builds and caches
-	@rm -rf .venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One environment, three sets of packages; each set's stamp is younger than what it was made from.
