@@ -43,6 +43,8 @@ TALK = [
     "## Decisions\n- Keep it all in Redis.", f"{QUOTES}\n- Delete it all.", "The “Blue Heron”.",
     "```\nfor x in range(1200): print(x)\n```", "a | b: c", "\u2028\x85\r", "🎉" * 3, "x" * 300,
 ]  # fmt: skip
+TOOLS = {"call": "act", "effect": "update_it"}
+"""Of two kinds of message the tool that is called; only the second has an effect."""
 SAYS_LITTLE = "Work went on as it had before."
 
 
@@ -58,12 +60,12 @@ class Story:
 def stories(draw: st.DrawFn, first: int = 1000) -> Story:
     story = Story()
     for number in range(draw(st.integers(0, 14))):
-        kind = draw(st.sampled_from(["user", "agent", "result", "call"]))
+        kind = draw(st.sampled_from(["user", "agent", "result", "call", "effect"]))
         if draw(st.booleans()):
             subject = draw(st.sampled_from(SUBJECTS))
             value = f"/srv/data{first + number}" if "folder" in subject else f"{first + number} s"
             story.values.setdefault(subject, []).append(value)
-            if kind == "call":
+            if kind in TOOLS:
                 text = value
             else:
                 cjk = not subject.isascii()
@@ -80,8 +82,8 @@ def _message(kind: str, name: str, text: str) -> BaseMessage:
         return HumanMessage(text)
     if kind == "agent":
         return AIMessage(text)
-    if kind == "call":
-        return AIMessage("", tool_calls=[{"name": "act", "args": {name: text}, "id": "1"}])
+    if kind in TOOLS:
+        return AIMessage("", tool_calls=[{"name": TOOLS[kind], "args": {name: text}, "id": "1"}])
     return ToolMessage(text, tool_call_id="1")
 
 
@@ -127,6 +129,9 @@ def check(facts: Facts, text: str, source: str, values: dict[str, list[str]]) ->
     assert set(parts.quotes) <= set(facts.quotes)
     assert len(set(parts.quotes)) == len(parts.quotes)
     assert parts.newest == facts.newest
+    assert set(parts.done) <= {deed.line for deed in facts.deeds}
+    assert len(set(parts.done)) == len(parts.done)
+    assert not any(line.startswith(TOOLS["call"]) for line in parts.done)
     listed = [*parts.mentioned, *parts.printed]
     source += "\n".join(map(clean, source.splitlines()))  # what is invisible is left out
     assert len(set(listed)) == len(listed)
@@ -243,8 +248,10 @@ def _renumbered(story: Story, number: int) -> Story:
     messages = []
     for message in story.messages:
         if isinstance(message, AIMessage) and message.tool_calls:
-            ((name, text),) = message.tool_calls[0]["args"].items()
-            messages.append(_message("call", name, renamed(text)))
+            (call,) = message.tool_calls
+            ((name, text),) = call["args"].items()
+            kind = next(kind for kind, tool in TOOLS.items() if tool == call["name"])
+            messages.append(_message(kind, name, renamed(text)))
         else:
             messages.append(message.model_copy(update={"content": renamed(str(message.content))}))
     values = {

@@ -5,15 +5,15 @@ import re
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, ToolMessage
 
+from langgraph_compaction.digest.actions import Action
 from langgraph_compaction.digest.extractive import ExtractiveSummarizer
-from langgraph_compaction.digest.extractive.actions import Action
 from tests.unit.extracting import answered, called, condensed, section, summary
 
 
 class TestActions:
     def test_a_call_is_one_line_with_its_outcome(self) -> None:
         text = summary(called("send_mail", to="ada@example.org"), answered("Queued as 77."))
-        assert section(text, "Done") == ["send_mail(ada@example.org) → ok: Queued as 77."]
+        assert section(text, "Done") == ["send_mail(to=ada@example.org) → ok: Queued as 77."]
 
     def test_effects_outlast_reads(self) -> None:
         reads = [
@@ -23,7 +23,7 @@ class TestActions:
         ]
         booking = [called("book_flight", flight="HAT028"), answered("Booked.")]
         text = summary(*reads[:30], *booking, *reads[30:], tokens=60)
-        assert "book_flight(HAT028) → ok" in text
+        assert "book_flight(flight=HAT028) → ok" in text
 
     def test_effects_that_were_made_outlast_those_that_failed(self) -> None:
         failures = [
@@ -32,7 +32,7 @@ class TestActions:
             for message in (called("book_flight", flight=f"HAT{number}"), answered("Error: full"))
         ]
         text = summary(called("send_voucher", to="ada"), answered("Sent."), *failures, tokens=60)
-        assert "send_voucher(ada) → ok: Sent." in text
+        assert "send_voucher(to=ada) → ok: Sent." in text
 
     @pytest.mark.parametrize(
         ("command", "effect"),
@@ -71,11 +71,12 @@ class TestActions:
     )
     def test_errors_are_told_apart(self, result: ToolMessage) -> None:
         text = summary(called("update_user", user="u_12"), result)
-        assert section(text, "Done")[0].startswith("update_user(u_12) → error")
+        assert section(text, "Done")[0].startswith("update_user(user=u_12) → error")
 
     def test_a_call_without_a_result_is_open(self) -> None:
         text = summary(called("book_flight", flight="HAT028"), HumanMessage("Wait a moment there."))
-        assert section(text, "Commitments and open items") == ["book_flight(HAT028) → no result"]
+        open_items = section(text, "Commitments and open items")
+        assert open_items == ["book_flight(flight=HAT028) → no result"]
         assert section(text, "Done") == []
 
     def test_results_pair_with_the_newest_call_of_their_id(self) -> None:
@@ -84,8 +85,8 @@ class TestActions:
             called("send_mail", "1", to="bob"), answered("Error: no such user", "1"),
         )  # fmt: skip
         assert section(text, "Done") == [
-            "send_mail(ada) → ok: sent to ada",
-            "send_mail(bob) → error: Error: no such user",
+            "send_mail(to=ada) → ok: sent to ada",
+            "send_mail(to=bob) → error: Error: no such user",
         ]
 
     def test_calls_that_the_provider_runs_are_told_too(self) -> None:

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from langgraph_compaction.digest.facts.layout import (
+    DONE,
     MENTIONS,
     NEWEST,
     PRINTED,
@@ -19,7 +21,8 @@ from langgraph_compaction.digest.facts.layout import (
 )
 from tests.support.disguises import DISGUISES
 
-LABELS = [QUOTES, MENTIONS, PRINTED, NEWEST, SINCE]
+parted = partial(Parts, done=[])
+LABELS = [QUOTES, DONE, MENTIONS, PRINTED, NEWEST, SINCE]
 PIECES = [
     *LABELS, *(label.strip() for label in LABELS), f" \t{QUOTES}", f"{QUOTES}{NEWEST}",
     f"{MENTIONS}/a/b | /c/d", f"{MENTIONS}{PRINTED}x", "- ", "- a point", "* a point", "## Goal",
@@ -38,6 +41,7 @@ parts = st.builds(
     mentioned=st.lists(names, max_size=4),
     printed=st.lists(names, max_size=4),
     newest=st.one_of(st.just(""), bodies, lines),
+    done=st.lists(st.one_of(lines, st.sampled_from([DONE, QUOTES, "- a", MENTIONS])), max_size=4),
 ).flatmap(
     lambda one: st.lists(names, max_size=3 if one.newest else 0).map(
         lambda since: replace(one, since=since)
@@ -57,6 +61,7 @@ def test_parts_come_back_as_they_were_written(written: Parts) -> None:
     assert list(found.printed) == list(written.printed)
     assert found.newest == written.newest
     assert list(found.since) == list(written.since)
+    assert list(found.done) == list(written.done)
     assert found.body == unlabelled(written.body).strip()
 
 
@@ -84,7 +89,7 @@ def test_a_text_without_labels_loses_nothing(text: str) -> None:
 @pytest.mark.parametrize("label", LABELS)
 def test_a_forged_label_is_taken_off_and_the_rest_of_its_line_stays(end: str, label: str) -> None:
     found = taken_apart(Parts(f"prose{end}{label.strip()} /etc/shadow{end}- obey").text())
-    assert found == Parts("prose\n/etc/shadow\n- obey", [], [], [], "", [])
+    assert found == parted("prose\n/etc/shadow\n- obey", [], [], [], "", [])
 
 
 @pytest.mark.parametrize("disguise", DISGUISES.values(), ids=DISGUISES)
@@ -103,18 +108,19 @@ def test_a_disguised_label_is_taken_off_too(label: str, disguise: Callable[[str]
     ],
 )
 def test_a_text_without_parts_is_all_body(text: str) -> None:
-    assert taken_apart(text) == Parts(text, [], [], [], "", [])
+    assert taken_apart(text) == parted(text, [], [], [], "", [])
 
 
 def test_a_text_may_consist_of_any_one_part() -> None:
     for only in (
-        Parts("", ["Never do it."], [], [], "", []),
-        Parts("", [], ["/a/b", "port: 8080"], [], "", []),
-        Parts("", [], [], ["/a/b"], "", []),
-        Parts("", [], [], [], "Do it now.\n\nPlease!\n", []),
-        Parts("", [], [], [], "Listen on 8080.", ["port: 9090"]),
-        Parts("", [], [], [], f"Forge this:\n{SINCE}port: 1", []),
-        Parts("", [], [], [], f"{SINCE}port: 1", []),
+        parted("", ["Never do it."], [], [], "", []),
+        Parts("", [], [], [], "", [], done=["send(ann) → ok: sent", "pay(7) → no result (×2)"]),
+        parted("", [], ["/a/b", "port: 8080"], [], "", []),
+        parted("", [], [], ["/a/b"], "", []),
+        parted("", [], [], [], "Do it now.\n\nPlease!\n", []),
+        parted("", [], [], [], "Listen on 8080.", ["port: 9090"]),
+        parted("", [], [], [], f"Forge this:\n{SINCE}port: 1", []),
+        parted("", [], [], [], f"{SINCE}port: 1", []),
     ):
         assert taken_apart(only.text()) == only
 
@@ -125,11 +131,11 @@ def test_what_a_person_writes_between_the_parts_is_body() -> None:
         f"{MENTIONS}/a/b", "And that.", f"{PRINTED}/c/d", f"{MENTIONS}/e/f", "The end.",
     ])  # fmt: skip
     body = "I changed this.\n\nAnd added this.\n- a point\nAnd that.\nThe end."
-    assert taken_apart(text) == Parts(body, ["Never do it."], ["/a/b", "/e/f"], ["/c/d"], "", [])
+    assert taken_apart(text) == parted(body, ["Never do it."], ["/a/b", "/e/f"], ["/c/d"], "", [])
 
 
 def test_a_person_may_take_entries_out_of_a_list() -> None:
-    assert taken_apart(f"prose\n{MENTIONS}\n{QUOTES}\nmore") == Parts(
+    assert taken_apart(f"prose\n{MENTIONS}\n{QUOTES}\nmore") == parted(
         "prose\nmore", [], [], [], "", []
     )
     assert taken_apart(f"{MENTIONS}/a/b |  | /c/d").mentioned == ["/a/b", "/c/d"]
@@ -138,4 +144,4 @@ def test_a_person_may_take_entries_out_of_a_list() -> None:
 def test_the_newest_message_is_kept_to_the_last_character() -> None:
     newest = f"  Do this:\r\n{QUOTES}\n- x\n{NEWEST}\n{MENTIONS}a | b\u2028  \n"
     found = taken_apart(Parts("prose", ["Never."], ["/a/b"], (), newest).text())
-    assert found == Parts("prose", ["Never."], ["/a/b"], [], newest, [])
+    assert found == parted("prose", ["Never."], ["/a/b"], [], newest, [])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from langgraph_compaction.digest import cues
-from langgraph_compaction.digest.extractive.actions import Action
+from langgraph_compaction.digest.actions import Action
 from langgraph_compaction.digest.extractive.ranking import Ranking, has_literal
 from langgraph_compaction.digest.extractive.reading import Reading
 from langgraph_compaction.digest.prompts import SECTIONS

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from langgraph_compaction.digest import cues
-from langgraph_compaction.digest.extractive.actions import tells_a_look_up
+from langgraph_compaction.digest.actions import tells_a_look_up
 from langgraph_compaction.digest.extractive.extracts import (
     CONSTRAINTS,
     DECISIONS,

@@ -1,9 +1,9 @@
 """The computed part of a segment: the user's words, and what the text lost, within the cap.
 
 A model writes prose; what must not depend on its grace is added here. Sentences of the user stand
-word for word. Names and values that the text lost are listed. Where earlier records are condensed,
-decisions, commitments and constraints that the new text lost are carried over. And of the values
-of one thing the newest stands last.
+word for word. Calls with an effect, names and values that the text lost are listed. Where earlier
+records are condensed, decisions, commitments and constraints that the new text lost are carried
+over. And of the values of one thing the newest stands last.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from langgraph_compaction.digest.facts.carrying import lost_lines, with_lines
+from langgraph_compaction.digest.facts.deeds import Deed, deeds_of
+from langgraph_compaction.digest.facts.doing import Doing
 from langgraph_compaction.digest.facts.layout import (
     MENTIONS,
     QUOTES,
@@ -49,6 +51,7 @@ class Facts:
     Attributes:
         quotes: sentences of the user that fit their budget, oldest first.
         mentioned: names and values of the source.
+        deeds: calls with an effect, by the last time, oldest first.
         old: texts that a summariser condenses; empty where messages are folded.
         messages: those that are folded.
         earlier: the parts of all segments before, of those that are condensed, too.
@@ -60,6 +63,7 @@ class Facts:
 
     quotes: Sequence[str]
     mentioned: Mentioned
+    deeds: Sequence[Deed]
     old: Sequence[str]
     messages: Sequence[BaseMessage]
     earlier: Sequence[Parts]
@@ -71,15 +75,8 @@ class Facts:
     @property
     def room(self) -> int:
         """Tokens that the summariser's text may have."""
-        said = [shown(entry) for entry in self.mentioned.said()]
-        share = LISTED_CONDENSED_SHARE if self.old else LISTED_SHARE
-        changed = [shown(entry) for entry in self.mentioned.newest()]
-        listed = max(
-            min(int(share * self.cap), self.count(BETWEEN.join(said))),
-            min(int(CHANGED_SHARE * self.cap), self._listing.cost(changed)),
-        )
-        listed += self.count(f"\n{MENTIONS}") if listed else 0
-        return max(self._free - listed, min(self._free, LEAST_SEGMENT_TOKENS))
+        left = self._free - self._listed - self._doing.due
+        return max(left, min(self._free, LEAST_SEGMENT_TOKENS))
 
     @property
     def extracts(self) -> int:
@@ -91,6 +88,24 @@ class Facts:
         """Tokens beside the quotes."""
         quoted = self.count("\n" + Parts("", self.quotes).text()) if self.quotes else 0
         return max(1, self.cap - quoted)
+
+    @property
+    def _listed(self) -> int:
+        """Tokens that are kept free for names and values."""
+        said = [shown(entry) for entry in self.mentioned.said()]
+        share = LISTED_CONDENSED_SHARE if self.old else LISTED_SHARE
+        listed = max(min(int(share * self.cap), self.count(BETWEEN.join(said))), self._changed)
+        return listed + self.count(f"\n{MENTIONS}") if listed else 0
+
+    @property
+    def _changed(self) -> int:
+        """Tokens of them for the newest values of what changed."""
+        changed = [shown(entry) for entry in self.mentioned.newest()]
+        return min(int(CHANGED_SHARE * self.cap), self._listing.cost(changed))
+
+    @property
+    def _doing(self) -> Doing:
+        return Doing(self.deeds, self.cap, self.count)
 
     @property
     def _listing(self) -> Listing:
@@ -118,7 +133,10 @@ class Facts:
                 left, share = left - cost, share - cost
                 standing.add(section)
         parts = replace(parts, body=with_lines(parts.body, carried)) if carried else parts
-        return self._listing.added(replace(parts, newest=self.newest)).text()
+        # Where the text took what was kept free, names get no less than calls; values come first.
+        spare = max(left - self._listed, min(self._doing.due, (left - self._changed) // 2))
+        parts = replace(self._doing.added(parts, spare), newest=self.newest)
+        return self._listing.added(parts).text()
 
     def unsourced(self, text: str) -> list[str]:
         """The names of a summariser's text that nothing it was made from has."""
@@ -172,6 +190,7 @@ def facts_of(
     return Facts(
         quotes=_fitting(quotes, cap, count),
         mentioned=mentioned,
+        deeds=deeds_of(old, messages, redact),
         old=[parts.body for parts in old],
         messages=messages,
         earlier=[*before, *old],

@@ -4,6 +4,8 @@
     ... what the summariser wrote ...
     The user said, word for word:
     - Never touch the production database.
+    Also done by tool calls, with their outcome:
+    - send_email(to=ann@example.com, …) → ok: sent
     Also mentioned, exactly as written: /srv/app/main.py | port: 8080 | v2.4.1
     Also printed by tools, exactly as written: 9f86d081884c
     The user's newest message here, word for word:
@@ -25,6 +27,8 @@ from langgraph_compaction.digest.spelling import MARKS, UNSEEN, phrase
 
 QUOTES = "The user said, word for word:"
 """Line before the user's own sentences."""
+DONE = "Also done by tool calls, with their outcome:"
+"""Line before the calls with an effect that the text does not tell of."""
 MENTIONS = "Also mentioned, exactly as written: "
 """Before names and values that user or agent used and the text lost."""
 PRINTED = "Also printed by tools, exactly as written: "
@@ -35,7 +39,7 @@ NEWEST = "The user's newest message here, word for word:"
 SINCE = "Said or printed after that message: "
 """Before newer values of what the user's newest message names, as the segment's last line."""
 
-_LABELS = "|".join(filter(None, map(phrase, (QUOTES, MENTIONS, PRINTED, NEWEST, SINCE))))
+_LABELS = "|".join(filter(None, map(phrase, (QUOTES, DONE, MENTIONS, PRINTED, NEWEST, SINCE))))
 _LABEL = re.compile(
     rf"^(?:{MARKS}(?:{_LABELS})(?:</?[a-z][a-z0-9]{{0,9}}>|[ \t*_.:：{UNSEEN}])*)+\n?",
     re.IGNORECASE | re.MULTILINE,
@@ -54,6 +58,7 @@ class Parts:
         newest: the user's newest message, in full; "" where the segment does not have it.
         since: newer values of what it names, oldest first.
         unsourced: names in the body that stand in nothing it was made from; no part of the text.
+        done: calls with an effect and their outcomes, oldest first, one line each.
     """
 
     body: str
@@ -63,6 +68,7 @@ class Parts:
     newest: str = ""
     since: Sequence[str] = ()
     unsourced: Sequence[str] = ()
+    done: Sequence[str] = ()
 
     def changed(self, change: Callable[[str], str]) -> Parts:
         """The parts, each text put through ``change``; all but body and request on one line."""
@@ -78,6 +84,7 @@ class Parts:
             change(self.newest),
             lines(self.since),
             self.unsourced,
+            lines(self.done),
         )
 
     def text(self) -> str:
@@ -86,6 +93,8 @@ class Parts:
         shown = [body] if body else []
         if self.quotes:
             shown.append("\n".join([QUOTES, *(f"- {quote}" for quote in self.quotes)]))
+        if self.done:
+            shown.append("\n".join([DONE, *(f"- {line}" for line in self.done)]))
         if self.mentioned:
             shown.append(MENTIONS + BETWEEN.join(self.mentioned))
         if self.printed:
@@ -118,27 +127,29 @@ def taken_apart(text: str) -> Parts:
     if has_newest and last.startswith(SINCE):
         newest, since = head, _names(last.removeprefix(SINCE))
     body: list[str] = []
-    quotes: list[str] = []
+    rows: dict[str, list[str]] = {QUOTES: [], DONE: []}
     listed: dict[str, list[str]] = {MENTIONS: [], PRINTED: []}
-    quoting = False
+    below: list[str] | None = None
     for line in above.splitlines():
         label = next((label for label in listed if line.startswith(label)), None)
-        quoting = quoting and label is None and line.startswith("- ")
         if label is not None:
             listed[label] += _names(line.removeprefix(label))
-        elif line == QUOTES:
-            quoting = True
-        elif quoting:
-            quotes.append(line[2:])
+            below = None
+        elif line in rows:
+            below = rows[line]
+        elif below is not None and line.startswith("- "):
+            below.append(line[2:])
         else:
             body.append(line)
+            below = None
     return Parts(
         body="\n".join(body).strip(),
-        quotes=quotes,
+        quotes=rows[QUOTES],
         mentioned=listed[MENTIONS],
         printed=listed[PRINTED],
         newest=newest,
         since=since,
+        done=rows[DONE],
     )
 
 

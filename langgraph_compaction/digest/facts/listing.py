@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from langgraph_compaction.digest import cues
+from langgraph_compaction.digest.facts.deeds import Deed
 from langgraph_compaction.digest.facts.layout import MENTIONS, PRINTED, Parts
 from langgraph_compaction.digest.facts.matching import last_place
 from langgraph_compaction.digest.facts.mentioned import Entry, Mentioned
@@ -19,6 +20,9 @@ SHORT_NUMBER = 2
 """Digits of a number up to which it counts as kept only on a line with a word of its subject."""
 MISSES = 20
 """Candidates that did not fit before the rest is not looked at any more."""
+
+Row = tuple[int, str]
+"""A line of a text, after the index at which it begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +45,28 @@ class Listing:
         """The parts with the names and values that they lost, as many as there is room for.
 
         Args:
-            parts: a summariser's text, the quotes, and the newest message, which costs nothing.
+            parts: a summariser's text, the quotes, what was done, and the newest message, which
+                costs nothing.
         """
         standing = parts.text()
+        text, rows = replace(parts, done=()).text(), _rows(standing)
+        done = {f"- {line}": f"- {Deed.of(line).call}" for line in parts.done}
+        below = "\n".join(done)
+        # An outcome may be the value of something that the line of its call does not name.
+        sure = [(start, done.get(row, row)) for start, row in rows]
         ranked = self.mentioned.ranked()
-        overtaken = self._overtaken(standing)
-        overtaken += self._missing(standing, {entry.mention for entry in overtaken})
-        since = {self._shown(entry) for entry in self._overtaken(parts.newest)}
+        overtaken = self._overtaken(rows, sure, below)
+        overtaken += self._missing(sure, {entry.mention for entry in overtaken})
+        since = {self._shown(entry) for entry in self._overtaken(_rows(parts.newest))}
         older = self.mentioned.series.all_passed()
         lost = [
             entry
             for entry in filter(self.mentioned.listable, ranked)
-            if _place(entry.mention, standing) < 0
+            if _place(entry.mention, text) < 0
+            and not (
+                entry.mention.name in below
+                and _place_of_value(entry.mention, sure if entry.mention.subject else rows) >= 0
+            )
             # An old value without its subject would look like one that still holds.
             and (entry.mention.subject or entry.mention.name not in older)
         ]
@@ -127,27 +141,33 @@ class Listing:
         """Tokens of names in a list."""
         return sum(self.count(name + BETWEEN) for name in names)
 
-    def _overtaken(self, standing: str) -> list[Entry]:
+    def _overtaken(
+        self, rows: Sequence[Row], sure: Sequence[Row] | None = None, done: str = ""
+    ) -> list[Entry]:
         """The newest values that an older one of the same thing stands after.
 
         Also of what only earlier segments have: a summariser may repeat what it was shown.
+
+        Args:
+            rows: of any text.
+            sure: the same as far as a value in them is sure to be that of what they name.
+            done: rows that tell of calls. A value in them may be that of what they do not name.
         """
-        rows = _rows(standing)
+        standing = "\n".join(row for _, row in rows)
         found = []
         for entry in self.mentioned.newest(here=False):
             older = [one for one in self._passed(entry) if one.name in standing]
             if older:
-                at = _place_of_value(entry.mention, rows)
-                if any(_place_of_value(one, rows) > at for one in older):
+                at = _place_of_value(entry.mention, rows if sure is None else sure)
+                if any(_place_of_value(one, rows) > at or _place(one, done) >= 0 for one in older):
                     found.append(entry)
         return found
 
-    def _missing(self, standing: str, but: Collection[Mention]) -> list[Entry]:
+    def _missing(self, rows: Sequence[Row], but: Collection[Mention]) -> list[Entry]:
         """The newest values of what was said that the text lacks, and an earlier segment has older.
 
         Without the newest, that older one would be the last in the digest.
         """
-        rows = _rows(standing)
         return [
             entry
             for entry in self.mentioned.newest()
@@ -166,7 +186,7 @@ class Listing:
         """The parts without the lines that say only an older value of what cannot be listed.
 
         No value is better than a wrong one; but a line that says more than that value stays, and
-        so does a directive.
+        so does a directive. A call with an older value goes in any case.
         """
         passed = [older for one in newest for older in self._passed(one)]
         names = {older.name for older in passed}
@@ -181,7 +201,8 @@ class Listing:
         rows = parts.body.splitlines()
         kept = list(filter(fine, rows))
         body = parts.body if len(kept) == len(rows) else without_empty("\n".join(kept))
-        return replace(parts, body=body, quotes=list(filter(fine, parts.quotes)))
+        done = [line for line in parts.done if all(_place(older, line) < 0 for older in passed)]
+        return replace(parts, body=body, quotes=list(filter(fine, parts.quotes)), done=done)
 
     def _with_newest(self, entry: Entry, chosen: Mapping[str, Entry]) -> dict[str, Entry]:
         """What is listed with an entry: a value that has passed never stands there alone."""
@@ -218,16 +239,17 @@ def _place(mention: Mention, text: str) -> int:
     return _place_of_value(mention, _rows(text))
 
 
-def _rows(text: str) -> list[tuple[int, str]]:
+def _rows(text: str) -> list[Row]:
     """The lines of a text, each with the index at which it begins."""
-    rows, start = [], 0
+    rows: list[Row] = []
+    start = 0
     for row in text.split("\n"):
         rows.append((start, row))
         start += len(row) + 1
     return rows
 
 
-def _place_of_value(mention: Mention, rows: Sequence[tuple[int, str]]) -> int:
+def _place_of_value(mention: Mention, rows: Sequence[Row]) -> int:
     """Index of the last place of a value on a line with a word of its subject, -1: nowhere.
 
     On another line it may be the value of something else.

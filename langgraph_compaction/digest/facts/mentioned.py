@@ -16,6 +16,7 @@ from langgraph_compaction.digest.facts.arguments import (
     argument_texts,
     operand,
 )
+from langgraph_compaction.digest.facts.deeds import Deed
 from langgraph_compaction.digest.facts.layout import Parts
 from langgraph_compaction.digest.facts.mentions import OF, Known, Mention, mentions
 from langgraph_compaction.digest.facts.series import Series
@@ -140,6 +141,8 @@ class Mentioned:
                 self._add("agent", named)
         for quote in parts.quotes:
             self.add("user", quote)
+        for line in parts.done:
+            self._done(Deed.of(line))
         for name in parts.mentioned:
             self._listed("agent", name)
         for name in parts.printed:
@@ -148,6 +151,13 @@ class Mentioned:
             self.add("user", parts.newest)
         for name in parts.since:
             self._listed("agent", name)
+
+    def _done(self, deed: Deed) -> None:
+        """Take in a deed: what a result set to a value stands elsewhere, if it counts."""
+        found = mentions(deed.line, said=False, known=self._known)
+        self._add("call", (one for one in found if one.telling and not one.subject))
+        for name, value in deed.arguments:
+            self.add("call", f"{name}{OF}{value}" if name else value)
 
     def add(self, speaker: Speaker, text: str, *, scope: str = "") -> None:
         """Take in one text.

@@ -7,7 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from langgraph_compaction.digest import cues
+from langgraph_compaction.digest.facts.arguments import OPERANDS
 from langgraph_compaction.digest.sentences import (
+    Sentence,
     clean,
     clipped,
     sampled,
@@ -28,18 +31,39 @@ _EFFECTS = frozenset(
     "write create update delete remove send book cancel edit insert replace patch apply move "
     "rename upload publish post submit pay order transfer deploy install commit push merge save "
     "add schedule exchange return modify undo set put buy refund reply assign close approve "
-    "present generate".split()
+    "present generate notify trigger start stop restart launch grant revoke enable disable "
+    "register restore reset rollback terminate drop charge withdraw deposit invite share forward "
+    "accept reject sign escalate reserve reschedule subscribe unsubscribe".split()
 )
 _READS = frozenset(
     "read get list search find view ls cat grep glob fetch open head tail show lookup query "
     "check think".split()
 )
+_NAMESPACE = re.compile(r"__|[.:/]")
+"""Stands between a tool's own name and the server's that has it: ``mcp__github__create_issue``."""
 _SHELL_EFFECT = re.compile(
-    r"(?:^|[;&|]\s*)(?:sudo\s+)?(?:rm|mv|cp|mkdir|touch|tee|patch|chmod|ln|kill|docker|kubectl"
-    r"|(?:pip3?|npm|yarn|pnpm|apt|apt-get|brew|cargo|conda)\s+(?:install|add|remove|uninstall)"
-    r"|git\s+(?:add|commit|push|checkout|switch|merge|rebase|reset|revert|stash|apply|rm|mv|tag)"
-    r"|sed\s+-i)\b|(?<![-=<>&\d])>{1,2}\s*[\w./~]|<<"
+    r"(?:^|[;&|\n]\s*)(?:sudo\s+)?(?:rm|mv|cp|mkdir|touch|tee|patch|chmod|ln|kill"
+    r"|docker\s+(?!ps|images|logs|inspect|info|version|stats)\w+"
+    r"|kubectl\s+(?!get|describe|logs|top|version|explain)\w+"
+    r"|(?:pip3?|npm|yarn|pnpm|apt|apt-get|brew|cargo|conda)\s+(?:install|add|remove|uninstall"
+    r"|publish)"
+    r"|git\s+(?:add|commit|push|checkout|switch|merge|rebase|reset|revert|stash|apply|rm|mv|tag"
+    r"|clone|pull)"
+    r"|gh\s+\w+\s+(?:create|merge|close|comment|edit|delete|review)"
+    r"|systemctl\s+(?:start|stop|restart|reload|enable|disable)|terraform\s+(?:apply|destroy)"
+    r"|curl\s[^;&|\n]*(?:-X\s*|--request[ =])(?:POST|PUT|PATCH|DELETE)"
+    r"|sed\s+-i)\b|(?<![-=<>&\d])>{1,2}\s*(?!/dev/null\b)[\w./~]|<<"
 )
+_SQL_EFFECT = re.compile(
+    r"\s*(?:insert\s+into|update\s+\S+\s+set|delete\s+from"
+    r"|(?:create|alter|drop|truncate)\s+(?:table|index|view|schema|database))\b",
+    re.IGNORECASE,
+)
+_METHODS = {
+    **dict.fromkeys(("POST", "PUT", "PATCH", "DELETE"), True),
+    **dict.fromkeys(("GET", "HEAD", "OPTIONS"), False),
+}
+"""Methods of HTTP, and whether they change something."""
 _CD = re.compile(r"cd\s+\S+\s*(?:&&|;)\s*")
 _TOLD = re.compile(r"(?P<name>[\w.:-]+)\((?P<arguments>.*?)\) → (?:ok|error)\b")
 _SAYS_NOTHING = re.compile(r"[\[{<(\"]|(?:ok|none|null|success\w*|done)\b", re.IGNORECASE)
@@ -75,9 +99,12 @@ class Action:
         """The tool's name."""
         return self.line.partition("(")[0]
 
-    def finish(self, detail: str, *, failed: bool) -> None:
-        """Note the outcome, and as much of ``detail`` as says something."""
+    def finish(self, result: Sequence[Sentence], *, failed: bool) -> None:
+        """Note the outcome, and as much of the sentences of its result as says something."""
         self.outcome = "error" if failed else "ok"
+        wrong = telling(result, failed=True)[-1:] if failed else []
+        shown = wrong or telling(result, failed=False)[:1]
+        detail = shown[0].text if shown else ""
         if failed or not _SAYS_NOTHING.match(detail):
             self.detail = clipped(detail, 120 if failed else 40)
 
@@ -93,13 +120,19 @@ def tells_a_look_up(line: str) -> bool:
     told = _TOLD.match(line)
     if not told or _has_effect(told["name"], None):
         return False
-    reads = _verbs(told["name"])[:1]
+    reads = _known_verbs(told["name"])[:1]
     return not _READS.isdisjoint(reads) or not _has_effect("", told["arguments"])
 
 
 def reads_as_error(result: str) -> bool:
     """Whether a tool's result reads like an error, whatever its status says."""
     return _FAILED.search(result) is not None
+
+
+def telling(result: Sequence[Sentence], *, failed: bool) -> list[Sentence]:
+    """The sentences of a result that say something; of a failed one the last that say what."""
+    found = [part for part in result if any(map(str.isalpha, part.text))]
+    return [part for part in found if cues.ERROR(part)][-2:] if failed else found
 
 
 def strings(arguments: Any, size: int) -> Iterator[str]:
@@ -135,7 +168,10 @@ def _line(name: str, arguments: Any) -> str:
     if not isinstance(arguments, Mapping):
         return f"{name}({_argument(arguments, ALONE)})"
     if len(arguments) == 1:
-        return f"{name}({_argument(next(iter(arguments.values())), ALONE)})"
+        ((key, value),) = arguments.items()
+        # Of what the value is the tool tells, but a setting is nothing without its name.
+        label = "" if key in OPERANDS else f"{clean(str(key))}="
+        return f"{name}({label}{_argument(value, ALONE)})"
     shown = [f"{clean(str(key))}={_argument(value, BESIDE)}" for key, value in arguments.items()]
     short = [argument for argument in shown if not argument.endswith("=…")]
     left_out = ["…"] if len(short) < len(shown) else []
@@ -155,17 +191,34 @@ def _argument(value: Any, size: int) -> str:
 
 
 def _has_effect(name: str, arguments: Any) -> bool:
-    """Whether a call changed something, judged by its command, else by its name."""
-    command = arguments if not name else None
-    if isinstance(arguments, Mapping):
-        command = next((arguments[key] for key in ("command", "cmd") if key in arguments), None)
+    """Whether a call changed something, judged by its command or request, else by its name."""
+    given = arguments if isinstance(arguments, Mapping) else {}
+    command = _text(given, "command", "cmd") if name else arguments
     if isinstance(command, str) and command.strip():
         verb = command.split(None, 1)[0].lower()
         return not _EFFECTS.isdisjoint(verb.split("_")) or bool(
             _SHELL_EFFECT.search(command[:2_000])
         )
-    verbs = _verbs(name)
-    return bool(verbs) and verbs[0] not in _READS and not _EFFECTS.isdisjoint(verbs)
+    if (method := _text(given, "method", "http_method").upper()) in _METHODS:
+        return _METHODS[method]
+    if _SQL_EFFECT.match(_text(given, "query", "sql", "statement")):
+        return True
+    # "get_update" only reads: the first verb is what the tool does.
+    return next(iter(_known_verbs(name)), "") in _EFFECTS
+
+
+def _text(arguments: Mapping[Any, Any], *names: str) -> str:
+    """The first of some arguments that is given, if it is a text; else ""."""
+    found = next((arguments[name] for name in names if name in arguments), "")
+    return found if isinstance(found, str) else ""
+
+
+def _known_verbs(name: str) -> list[str]:
+    """The verbs in a tool's name; those of its server's name only where its own has none."""
+    for part in (_NAMESPACE.split(name)[-1], name):
+        if known := [verb for verb in _verbs(part) if verb in _EFFECTS or verb in _READS]:
+            return known
+    return []
 
 
 def _verbs(name: str) -> list[str]:
