@@ -1,7 +1,7 @@
 """The site says what the checkout says: its links lead somewhere, its pictures and names are true.
 
 `make docs` itself fails for a link, an anchor, an object or a page of the navigation that is not
-there, and for a page that the navigation has not.
+there.
 """
 
 import re
@@ -47,6 +47,13 @@ def test_every_public_name_stands_once_on_a_page_made_from_docstrings() -> None:
     assert len(shown) == len(set(shown))
     # The shapes within the record are no names to import, and yet a reader has to know them.
     assert {name for name in shown if not name.startswith("langgraph_compaction.record.")} == public
+
+
+def test_every_page_stands_once_in_the_navigation() -> None:
+    _, _, nav = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")
+    pages = [path.relative_to(ROOT / "docs").as_posix() for path in ROOT.glob("docs/**/*.md")]
+    named = re.findall(r": (\S+\.md)$", nav, re.MULTILINE)
+    assert sorted(named) == sorted([*pages, *HOOKS["ADDED"].values()])
 
 
 @pytest.mark.parametrize(
