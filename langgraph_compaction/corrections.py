@@ -119,7 +119,8 @@ def restore(
     left, dropped = segments[:number], segments[number:]
     first = left[-1]["last_index"] + 1 if left else 0
     pruned = record.get("pruned_index", record.get("last_summarized_index", -1))
-    if record.get("pruned") and first <= pruned:
+    if record.get("pruned") and (first <= pruned or _took_away(dropped, messages)):
+        first = min([first, *(i for gone in dropped for i in gone.get("absorbed_indexes", ()))])
         raise ConfigurationError(
             f"restore: the messages from position {first} to {pruned} were pruned from the state, "
             "and a channel of messages takes them back at its end only. The agent reads them by "
@@ -143,6 +144,16 @@ def restore(
         kept=[i for i in range(boundary) if message_key(messages[i], i) in names],
     )
     return {compaction_key: by_hand(_uncleared(changed), messages)}
+
+
+def _took_away(dropped: Sequence[DigestSegment], messages: Sequence[BaseMessage]) -> bool:
+    """Whether what one of the segments took in from before its place has left the channel.
+
+    A prune takes all of it at once.
+    """
+    present = {message_key(message, index) for index, message in enumerate(messages)}
+    taken = [set(segment.get("absorbed_ids", ())) for segment in dropped]
+    return any(names and names.isdisjoint(present) for names in taken)
 
 
 def _uncleared(record: CompactionRecord) -> CompactionRecord:

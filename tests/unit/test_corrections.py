@@ -31,7 +31,7 @@ from langgraph_compaction import (
     model_view,
     restore,
 )
-from langgraph_compaction.changes import advanced, revised
+from langgraph_compaction.changes import advanced, last_covered, pruned, revised
 from langgraph_compaction.record import CompactionRecord, DigestSegment, message_key
 from langgraph_compaction.view.anchors import locate
 
@@ -57,11 +57,12 @@ def folded(
     """The record after a fold, as the engine writes it."""
     anchor = locate(messages, record)
     chain = record.get("segments", []) if anchor.digest else []
+    last, last_id = last_covered(record, messages, anchor, stop)
     segment = DigestSegment(
         text=f"segment {len(chain)}",
-        first_index=anchor.position,
-        last_index=anchor.position_of(stop - 1),
-        last_id=messages[stop - 1].id,
+        first_index=min(anchor.position, last),
+        last_index=last,
+        last_id=last_id,
         level=0,
         tokens=10,
         source_tokens=100,
@@ -69,6 +70,7 @@ def folded(
     )
     if absorbed:
         segment["absorbed_ids"] = [message_key(messages[i], i) for i in absorbed]
+        segment["absorbed_indexes"] = [anchor.position_of(i) for i in absorbed]
     return revised(
         advanced(
             record,
@@ -111,6 +113,14 @@ def applied(values: dict[str, Any], update: dict[str, Any]) -> dict[str, Any]:
         "messages": [message for message in values["messages"] if message.id not in removed],
         "compaction": merge_compaction(values["compaction"], update["compaction"]),
     }
+
+
+def after_prune(values: dict[str, Any]) -> dict[str, Any]:
+    """The state once what its record hides has left the channel."""
+    messages, record = values["messages"], values["compaction"]
+    anchor = locate(messages, record)
+    left = [messages[index] for index in anchor.kept] + messages[anchor.boundary :]
+    return {"messages": left, "compaction": pruned(record, messages, anchor, None)}
 
 
 # ---- edit
@@ -249,6 +259,16 @@ def test_pruned_messages_cannot_be_restored() -> None:
     assert restore(values)["compaction"]["last_summarized_index"] == 3
     with pytest.raises(ConfigurationError, match="position 0 to 3 were pruned"):
         restore(values, segment=0)
+
+
+def test_what_a_segment_took_in_cannot_be_restored_once_it_is_pruned() -> None:
+    values = after_prune(state(12, 4, kept=(0, 2)))
+    record = folded(values["messages"], values["compaction"], 2, kept=(0,), absorbed=(1,))
+    taken = {**values, "compaction": record}
+    assert "2" not in shown(taken)
+    assert shown(applied(taken, restore(taken)))[2] == "2"
+    with pytest.raises(ConfigurationError, match="position 2 to 3 were pruned"):
+        restore(after_prune(taken))
 
 
 def test_a_restore_shows_what_only_the_dropped_segment_covered() -> None:
