@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from langgraph_compaction.record import DigestSegment
+from langgraph_compaction.record import EDITED, DigestSegment
 from tests.integration.doubles import DIGEST_WORD, digest
 from tests.integration.ledger import Ledger
 
@@ -37,7 +37,9 @@ class Sources:
         return self.known.get(segment["text"], set())
 
     def outdated(self, segment: DigestSegment, messages: Iterable[BaseMessage]) -> list[str]:
-        """What a new segment was written from, and is not in the messages or reads otherwise."""
+        """What a new segment was folded from, and is not in the messages or reads otherwise."""
+        if segment["model"] in {EXTRACTIVE, EDITED} or segment["level"] > 0:
+            return []
         numbers = _ENTRY.findall(segment["text"])
         read = self.ledger._read[int(numbers[-1])] if numbers else ""
         if "<record>" in read or segment["text"] in self.known:
