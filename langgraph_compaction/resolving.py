@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from langgraph_compaction.digest.prompts import parsed_sections
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.plan.pins import pin_rule
 from langgraph_compaction.plan.policy import ClearingRule, Policy
@@ -146,6 +147,8 @@ def resolved(settings: CompactionSettings, limits: AgentLimits = NOTHING_KNOWN) 
         clamp_chars=settings.result_chars,
         prompt=settings.prompt,
         instructions=settings.instructions,
+        sections=parsed_sections(settings.sections),
+        tool_markers=dict(settings.tool_markers or {}),
         live_tokens=settings.live_state_tokens,
         summary_timeout=settings.summary_timeout,
         raises=settings.on_error == "raise",

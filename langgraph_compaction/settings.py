@@ -9,6 +9,8 @@ from typing import Any, Literal, Self
 
 from langchain_core.messages import BaseMessage
 
+from langgraph_compaction.digest.markers import check_markers
+from langgraph_compaction.digest.prompts import parsed_sections
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.plan.pins import pin_rule
 from langgraph_compaction.plan.triggers import parse_keep, parse_trigger
@@ -86,6 +88,13 @@ class CompactionSettings:
             ones is left out. 0: no limit.
         prompt: replaces the built-in instructions to the summariser; may ask for any prose.
         instructions: added to the instructions to the summariser.
+        sections: sections of the digest in place of the built-in ones: a list of names, or a
+            mapping from names to what each asks for. None of them is required of an answer. Of no
+            effect where ``prompt`` is given.
+        tool_markers: lines by which the summariser is told of a call and its result: templates
+            such as ``"[shell: {label} → {outcome}]"`` by the tool's name, "*" for all others. They
+            may have ``{name}``, ``{label}`` (the command, path or other main argument),
+            ``{arguments}`` and ``{outcome}``. A template of None: calls are shown in full.
         digest_role: "human": the digest is a message of its own; "system": it is part of the
             leading system text.
         digest_header: replaces the line that opens the digest.
@@ -132,6 +141,8 @@ class CompactionSettings:
     result_chars: int = 2_000
     prompt: str | None = None
     instructions: str | None = None
+    sections: Sequence[str] | Mapping[str, str | None] | None = None
+    tool_markers: Mapping[str, str | None] | None = None
     digest_role: Literal["human", "system"] = "human"
     digest_header: str | None = None
     digest_footer: str | None = None
@@ -162,6 +173,8 @@ class CompactionSettings:
                     f"{name}: {value!r} is no text; write a non-empty string, or None {without}."
                 )
         _check_names("protected_tools", self.protected_tools)
+        parsed_sections(self.sections)
+        check_markers(self.tool_markers)
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
@@ -208,6 +221,8 @@ ONLY_IN_CODE = frozenset(
     }
 )
 """Arguments of the node that are no settings: most are objects, which no file or state holds."""
+IN_FILES = ("preset", "token_counter")
+"""What a settings file may name beside settings: a preset to start from, and what counts tokens."""
 _WHOLE_NUMBERS: dict[str, int] = {
     "min_keep": 0,
     "target": 1,
@@ -247,6 +262,8 @@ _SWITCHES: dict[str, tuple[str, ...]] = {
     "clear": ("auto",),
     "calibrate": ("auto",),
 }
+_MAPPINGS = ("sections", "tool_markers")
+"""Settings that are dicts by names of anybody's, which may be those of settings."""
 _AUTO = {
     "min_keep",
     "target",
@@ -261,9 +278,15 @@ _OPTIONAL = {"target", "context_window", "max_result_tokens"}
 def _known(values: Mapping[str, Any]) -> dict[str, Any]:
     for key in values:
         if key in ONLY_IN_CODE:
+            named = ", or named in a settings file" if key in IN_FILES else ""
             raise ConfigurationError(
                 f"{key!r} is not a setting: it can be passed only in code, as an argument of "
-                f"the node or the middleware itself: {key}=..."
+                f"the node or the middleware itself{named}: {key}=..."
+            )
+        if key in IN_FILES:
+            raise ConfigurationError(
+                f"{key!r} is not a setting: it stands in a settings file. In code start from one "
+                "of langgraph_compaction.presets, such as CompactionNode(..., **presets.PATTERN)."
             )
         if key not in NAMES:
             near = get_close_matches(str(key)[:80], NAMES, n=1)
@@ -275,8 +298,8 @@ def _known(values: Mapping[str, Any]) -> dict[str, Any]:
 def divided(values: Mapping[str, Any], node: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Settings for all nodes, and over them those for one.
 
-    A dict that holds a setting itself is a node's own: no setting has such a value, so that a node
-    may have the name of one.
+    A dict that holds a setting itself is a node's own: no setting has such a value but the
+    mappings by tool and by section, so that a node may have the name of any other.
 
     Args:
         values: settings that several nodes may read.
@@ -285,7 +308,9 @@ def divided(values: Mapping[str, Any], node: str) -> tuple[dict[str, Any], dict[
     sections = {
         key: value
         for key, value in values.items()
-        if isinstance(value, Mapping) and any(name in NAMES for name in value)
+        if key not in _MAPPINGS
+        and isinstance(value, Mapping)
+        and any(name in NAMES or name in IN_FILES for name in value)
     }
     general = {key: value for key, value in values.items() if key not in sections}
     return general, dict(sections.get(node, {}))

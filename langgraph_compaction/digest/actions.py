@@ -64,6 +64,10 @@ _METHODS = {
     **dict.fromkeys(("GET", "HEAD", "OPTIONS"), False),
 }
 """Methods of HTTP, and whether they change something."""
+_MAIN = (
+    "command cmd path file_path filepath file filename url uri query pattern sql code name".split()
+)
+"""Names of arguments that say what a call is about, the most telling first."""
 _CD = re.compile(r"cd\s+\S+\s*(?:&&|;)\s*")
 _TOLD = re.compile(r"(?P<name>[\w.:-]+)\((?P<arguments>.*?)\) → (?:ok|error)\b")
 _SAYS_NOTHING = re.compile(r"[\[{<(\"]|(?:ok|none|null|success\w*|done)\b", re.IGNORECASE)
@@ -133,6 +137,20 @@ def telling(result: Sequence[Sentence], *, failed: bool) -> list[Sentence]:
     """The sentences of a result that say something; of a failed one the last that say what."""
     found = [part for part in result if any(map(str.isalpha, part.text))]
     return [part for part in found if cues.ERROR(part)][-2:] if failed else found
+
+
+def main_argument(arguments: Any) -> str:
+    """What a call is about, on one line: its command or path, else its first text, else "".
+
+    A command's first line, of a long path the end.
+    """
+    if not isinstance(arguments, Mapping):
+        return _argument(arguments, ALONE) if arguments else ""
+    named = (arguments[key] for key in _MAIN if isinstance(arguments.get(key), str))
+    texts = (value for value in arguments.values() if isinstance(value, str))
+    rest = iter(arguments.values())
+    found = next((value for values in (named, texts, rest) for value in values if value), "")
+    return _argument(found, ALONE)
 
 
 def strings(arguments: Any, size: int) -> Iterator[str]:

@@ -28,7 +28,7 @@ CONTINUED = ' continued="yes"'
 """Attribute of a message's or record's tag in every piece of it but the first."""
 
 _ELEMENT = re.compile(r"(<(message|result|record)\b[^<>\n]*>)\n(.*?)\n(</\2>)\n?", re.DOTALL)
-_CALL = re.compile(r"(<call>.*?</call>)", re.DOTALL)
+_CALL = re.compile(r"(<call\b[^<>\n]*>.*?</call>)", re.DOTALL)
 _BLANK = re.compile(r"\s")
 _STOPS = "。！？；，、"
 

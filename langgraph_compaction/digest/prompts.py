@@ -6,8 +6,8 @@ backslashes in them mean nothing here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
@@ -19,6 +19,7 @@ from langgraph_compaction.digest.rendering import (
     escaped,
     fence,
 )
+from langgraph_compaction.errors import ConfigurationError
 
 SECTIONS: tuple[str, ...] = (
     "Goal",
@@ -84,7 +85,7 @@ _RULES = """\
 Rules:
 - Use these headings, in this order; leave out a section that would be empty:
 {sections}
-- Keep the headings in English and write the rest in the language of the conversation. Address \
+- Keep the headings {headings} and write the rest in the language of the conversation. Address \
 the agent as "you"; call the user "the user".
 - Copy names, paths, ids, numbers and quoted words exactly. Never invent.
 - State the newest value of a thing that changed. Older settled matters short, recent ones in full.
@@ -92,21 +93,81 @@ the agent as "you"; call the user "the user".
 no signal that the task is finished."""
 
 
-def _section_list() -> str:
-    return "\n".join(f"  ## {name}: {_ABOUT[name]}" for name in SECTIONS)
+_HEADINGS, _OWN_HEADINGS = "in English", "as they stand here"
+
+LONGEST_NAME = 60
+"""Characters that the name of a section may have: a longer line is no heading any more."""
+
+Sections = Mapping[str, str | None]
+"""A user's own sections, in order, and what each asks for; None: its name says it."""
 
 
-def system_prompt(prompt: str | None, instructions: str | None, *, task: Task = "fold") -> str:
+def parsed_sections(value: Any) -> Sections | None:
+    """The setting ``sections``: names, or a mapping from names to what they ask for.
+
+    A name of the built-in prompt without a text of its own asks for what it asks for there.
+
+    Raises:
+        ConfigurationError: it is neither, a name stands twice, or a name or text is none.
+    """
+    if value is None:
+        return None
+    listed = isinstance(value, Sequence) and not isinstance(value, str)
+    if not value or not (listed or isinstance(value, Mapping)):
+        raise _wrong_sections(f"{value!r:.200} is no list of names and no mapping")
+    names = [*value]
+    for name in names:
+        if not _is_line(name) or len(name) > LONGEST_NAME:
+            raise _wrong_sections(
+                f"{name!r:.200} is no name of a section, a line of at most {LONGEST_NAME} "
+                "characters"
+            )
+        if sum(name.casefold() == other.casefold() for other in names if _is_line(other)) > 1:
+            raise _wrong_sections(f"{name!r} stands twice")
+    asks = value if isinstance(value, Mapping) else dict.fromkeys(names)
+    for name, text in asks.items():
+        if text is not None and not _is_line(text):
+            raise _wrong_sections(f"what {name!r} asks for is {text!r:.200}, and no line of text")
+    return {name: text or _ABOUT.get(name) for name, text in asks.items()}
+
+
+def _is_line(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and len(value.splitlines()) == 1
+
+
+def _wrong_sections(problem: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"sections: {problem}. Write names of sections, such as "
+        '["Goal", "Open questions"], a mapping such as {"Open questions": "what nobody has '
+        'answered yet"}, or None for the built-in ones.'
+    )
+
+
+def _section_list(sections: Sections) -> str:
+    rows = (f"{name}: {about}" if about else name for name, about in sections.items())
+    return "\n".join(f"  ## {row}" for row in rows)
+
+
+def system_prompt(
+    prompt: str | None,
+    instructions: str | None,
+    *,
+    task: Task = "fold",
+    sections: Sections | None = None,
+) -> str:
     """The instructions to the summariser.
 
     Args:
         prompt: replaces the built-in instructions, word for word; None: built in.
         instructions: added at the end, word for word.
         task: whether messages are folded, earlier records condensed, or both at once.
+        sections: stand in the built-in instructions in place of its own.
     """
     if prompt is None:
-        # Our own template, our own words: nothing of a user's goes through replace().
-        rules = _RULES.replace("{sections}", _section_list())
+        # A user's words are only ever put in: nothing in them is replaced, whatever they say.
+        kept = _OWN_HEADINGS if sections else _HEADINGS
+        listed = _section_list(sections or _ABOUT)
+        rules = _RULES.replace("{headings}", kept).replace("{sections}", listed)
         text = "\n\n".join((_ROLES[task], _DATA, rules))
     else:
         text = prompt
@@ -139,6 +200,7 @@ def summary_request(
     previous: str | None,
     prompt: str | None = None,
     instructions: str | None = None,
+    sections: Sections | None = None,
     piece: tuple[int, int] = (1, 1),
     task: Task = "fold",
     fullness: float = 0.0,
@@ -151,6 +213,7 @@ def summary_request(
         previous: text of the digest so far, as context; None: there is none.
         prompt: replaces the built-in instructions.
         instructions: added to the instructions.
+        sections: the user's own, in place of the built-in ones.
         piece: number of this call and of all calls, where one segment takes several.
         task: what the chunks are.
         fullness: share of the room that the earlier records among them would fill as they are.
@@ -175,7 +238,7 @@ def summary_request(
         f"(about {asked * 3 // 4} words)."
     )
     return [
-        SystemMessage(content=system_prompt(prompt, instructions, task=task)),
+        SystemMessage(content=system_prompt(prompt, instructions, task=task, sections=sections)),
         HumanMessage(content="\n\n".join(paragraphs)),
     ]
 

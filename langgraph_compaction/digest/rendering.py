@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
@@ -112,8 +112,28 @@ def compact_arguments(arguments: Any) -> str:
     return safe_json(arguments)
 
 
+class Call(NamedTuple):
+    """A call in a message, as the summariser is told of it."""
+
+    name: str
+    arguments: Any
+    id: str
+
+
+class Marked(NamedTuple):
+    """The line that stands for a call and its result, and the result's position, if it has one."""
+
+    line: str
+    answer: int | None
+
+
 def render_message(
-    message: BaseMessage, position: int, *, result_chars: int = RESULT_CHARS, note: str = ""
+    message: BaseMessage,
+    position: int,
+    *,
+    result_chars: int = RESULT_CHARS,
+    note: str = "",
+    marked: Mapping[int, Marked] | None = None,
 ) -> str:
     """One message as the summariser reads it.
 
@@ -123,6 +143,7 @@ def render_message(
         result_chars: characters of a tool result shown; results that report an error are shown
             in full. 0 or less: no limit.
         note: said about the message in its opening tag, for example that a call went unanswered.
+        marked: lines that stand for some of its calls, by the call's number in `calls_in`.
     """
     text = message_text(message)
     if isinstance(message, ToolMessage):
@@ -132,9 +153,9 @@ def render_message(
         return _tagged("result", position, attributes, body)
     role = _role(message)
     parts = [escaped(text)] if text else []
-    # Escaped as one text: a name's end and its arguments' beginning must not make up a tag either.
-    calls = (f"{name} {compact_arguments(arguments)}" for name, arguments in _calls(message))
-    parts.extend(f"<call>{escaped(call)}</call>" for call in calls)
+    lines = marked or {}
+    for number, call in enumerate(calls_in(message)):
+        parts.append(_marked(lines[number]) if number in lines else _shown(call))
     attributes = {"role": role}
     if message.name:
         attributes["name"] = message.name
@@ -143,22 +164,33 @@ def render_message(
     return _tagged("message", position, attributes, "\n".join(parts))
 
 
-def _calls(message: BaseMessage) -> Iterator[tuple[str, Any]]:
-    """Name and arguments of every call, also of those that stand in the content alone."""
+def _shown(call: Call) -> str:
+    # Escaped as one text: a name's end and its arguments' beginning must not make up a tag either.
+    return f"<call>{escaped(f'{call.name} {compact_arguments(call.arguments)}')}</call>"
+
+
+def _marked(call: Marked) -> str:
+    answer = "" if call.answer is None else f' result="{call.answer}"'
+    return f"<call{answer}>{escaped(call.line)}</call>"
+
+
+def calls_in(message: BaseMessage) -> Iterator[Call]:
+    """Every call of a message, also those that stand in the content alone."""
     if not isinstance(message, AIMessage):
         return
     known: set[object] = set()
     listed: list[Mapping[str, Any]] = [*message.tool_calls, *message.invalid_tool_calls]
     for call in listed:
         known.update((call.get("id"), call.get("name")))
-        yield str(call.get("name")), call.get("args")
+        yield Call(str(call.get("name")), call.get("args"), str(call.get("id") or ""))
     for block in blocks_of(message.content):
         named = (
             block.get("call_id", block.get("id")) or block.get("name") if is_call(block) else None
         )
         if is_server_call(block) or (named is not None and named not in known):
             given = (block[key] for key in ("input", "args", "arguments") if key in block)
-            yield str(block.get("name")), next(given, {})
+            named_id = str(block.get("call_id", block.get("id")) or "")
+            yield Call(str(block.get("name")), next(given, {}), named_id)
 
 
 def _role(message: BaseMessage) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from langchain_core.messages import BaseMessage
 
+from langgraph_compaction.digest.markers import Markers, lines_of
 from langgraph_compaction.digest.prompts import Task
 from langgraph_compaction.digest.rendering import RECORD, escaped, fence, render_message
 from langgraph_compaction.view.pairing import Group
@@ -59,7 +60,11 @@ class Source:
 
 
 def render_group(
-    messages: Sequence[BaseMessage], group: Group, positions: Sequence[int], result_chars: int
+    messages: Sequence[BaseMessage],
+    group: Group,
+    positions: Sequence[int],
+    result_chars: int,
+    markers: Markers | None = None,
 ) -> str:
     """A group as the summariser reads it; an abandoned call is marked as unanswered.
 
@@ -68,15 +73,19 @@ def render_group(
         group: the group to render.
         positions: position in the thread of every message of the list.
         result_chars: characters of a tool result that are shown.
+        markers: templates of the lines that stand for calls and their results, by the tool's name.
     """
+    lines = lines_of(messages, group, positions, markers or {})
     return "\n".join(
         render_message(
             messages[index],
             positions[index],
             result_chars=result_chars,
             note=NO_ANSWER if group.unanswered and index == group.start else "",
+            marked=lines.calls.get(index),
         )
         for index in range(group.start, group.stop)
+        if index not in lines.results
     )
 
 

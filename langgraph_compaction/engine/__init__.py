@@ -114,6 +114,7 @@ def _writer(visit: Visit, decision: Decision) -> Writer:
         count=visit.counter.text,
         prompt=policy.prompt,
         instructions="\n".join(one for one in asked if one) or None,
+        sections=policy.sections,
         redact=visit.redact,
     )
     if decision.cooling is not None:

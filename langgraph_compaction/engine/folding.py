@@ -196,8 +196,10 @@ def _parts(visit: Visit, decision: Decision, span: Span, writer: Writer) -> list
     members = redacted_messages(originals, visit.redact)
     positions = [anchor.position_of(index) for index in span.folded]
     found = list(groups(members))
+    policy = visit.policy
     rendered = [
-        render_group(members, group, positions, visit.policy.clamp_chars) for group in found
+        render_group(members, group, positions, policy.clamp_chars, policy.tool_markers)
+        for group in found
     ]
     limit = writer.least_room(visit.policy.max_segment)
     sizes = [visit.counter.text(text) for text in rendered]

@@ -15,7 +15,13 @@ from langgraph_compaction.digest.dividing import (
     pieces,
     room,
 )
-from langgraph_compaction.digest.prompts import Task, repair_request, summary_request, system_prompt
+from langgraph_compaction.digest.prompts import (
+    Sections,
+    Task,
+    repair_request,
+    summary_request,
+    system_prompt,
+)
 from langgraph_compaction.digest.redaction import Redact, redacted_text
 from langgraph_compaction.digest.rendering import message_text
 from langgraph_compaction.digest.source import Source, render_segments
@@ -47,6 +53,7 @@ class Writer:
         count: tokens of a text.
         prompt: replaces the built-in instructions, None: built in.
         instructions: added to the instructions.
+        sections: the user's own, in place of the built-in ones.
         redact: takes secrets out of what is sent and of what comes back.
         tally: what the calls come to.
         out: numbers of the tiers that raised: they are not asked again at this visit. A client
@@ -60,6 +67,7 @@ class Writer:
     count: Callable[[str], int]
     prompt: str | None
     instructions: str | None
+    sections: Sections | None = None
     redact: Redact | None = None
     tally: Tally = field(default_factory=Tally)
     out: set[int] = field(default_factory=set)
@@ -91,7 +99,7 @@ class Writer:
 
     def _rooms(self, number: int, max_tokens: int, task: Task) -> tuple[int | None, int | None]:
         """Tokens of context and of transcript that one call may carry; None: no limit."""
-        asked = system_prompt(self.prompt, self.instructions, task=task)
+        asked = system_prompt(self.prompt, self.instructions, task=task, sections=self.sections)
         prompt = self.count(asked) + PROMPT_MARGIN
         planned = room(self.tiers[number].window, prompt=prompt, answer=max_tokens)
         known = [limit for limit in (planned, self.learned.get(number)) if limit is not None]
@@ -150,6 +158,7 @@ class Writer:
             previous=previous,
             prompt=self.prompt,
             instructions=redacted_text(self.instructions or "", self.redact) or None,
+            sections=self.sections,
             piece=place,
             task=source.task,
             fullness=source.fullness,
@@ -217,7 +226,7 @@ class Writer:
             source_tokens=source.tokens,
             max_tokens=source.max_tokens,
             count=self.count,
-            sections=self.prompt is None,
+            sections=self.prompt is None and self.sections is None,
             conversation=self._conversation(source),
             prompt=str(messages[0].content),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -79,6 +79,8 @@ class Policy:
         clamp_chars: characters of a tool result that the summariser sees.
         prompt: replaces the built-in instructions to the summariser, None: built in.
         instructions: added to the instructions.
+        sections: the user's own sections and what each asks for, None: the built-in ones.
+        tool_markers: templates of the lines that stand for calls and their results, by tool.
         summary_timeout: seconds for all summary calls of a visit, None: no limit.
         raises: whether a failing summariser may end the run.
         live_tokens: tokens that live state may take in the view.
@@ -117,6 +119,8 @@ class Policy:
     clamp_chars: int
     prompt: str | None
     instructions: str | None
+    sections: Mapping[str, str | None] | None
+    tool_markers: Mapping[str, str | None]
     summary_timeout: float | None
     raises: bool
 

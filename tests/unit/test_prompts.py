@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
+from langgraph_compaction import ConfigurationError
 from langgraph_compaction.digest.prompts import (
     EXPECTED_SECTIONS,
     SECTIONS,
     Task,
     asked_tokens,
     budget_hint,
+    parsed_sections,
     repair_request,
     summary_request,
     system_prompt,
@@ -55,6 +57,54 @@ def test_a_request_is_one_system_and_one_human_message(previous: str | None, tas
 
 
 # ---- instructions
+
+
+def test_sections_of_ones_own_stand_in_place_of_the_built_in_ones() -> None:
+    sections = parsed_sections({"Goal": None, "Open questions": "what nobody knows", "費用": None})
+    text = system_prompt(None, None, sections=sections)
+    assert [row for row in text.splitlines() if row.startswith("  ## ")] == [
+        "  ## Goal: what the user wants, in the user's terms",
+        "  ## Open questions: what nobody knows",
+        "  ## 費用",
+    ]
+    built_in = system_prompt(None, None).splitlines()
+    assert "Keep the headings as they stand here and write the rest" in text
+    other = [row for row in text.splitlines() if row not in built_in]
+    assert len(other) == 3  # two sections that are not built in, and the rule about headings
+    assert system_prompt("Mine.", None, sections=sections) == "Mine."
+
+
+def test_sections_may_be_a_list_of_names() -> None:
+    assert parsed_sections(["State now", "Costs"]) == {
+        "State now": "where the work stands at the end of the transcript",
+        "Costs": None,
+    }
+    assert parsed_sections(None) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (["Goal", ""], "'' is no name"),
+        (["Goal", "goal"], "'Goal' stands twice"),
+        (["x" * 61], "at most 60 characters"),
+        (["A\nB"], "no name of a section"),
+        ([["Goal"]], "no name of a section"),
+        ({"Goal": "a\nb"}, "no line of text"),
+        ("Goal", "no list of names"),
+    ],
+)
+def test_what_is_no_section_is_refused(value: Any, told: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^sections: ") as caught:
+        parsed_sections(value)
+    assert told in str(caught.value)
+
+
+def test_braces_in_sections_are_safe() -> None:
+    sections = parsed_sections({"{sections} {0}": "{headings} %s {x!r:>{y}}"})
+    assert "  ## {sections} {0}: {headings} %s {x!r:>{y}}" in system_prompt(
+        None, None, sections=sections
+    )
 
 
 @pytest.mark.parametrize("task", ["fold", "condense", "roll"])

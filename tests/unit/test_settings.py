@@ -73,6 +73,8 @@ def wrong_values() -> list[tuple[str, Any, str]]:
         ("on_error", "'continue', 'raise'", ["ignore", None, True]),
         ("clear", "True, False, 'auto'", ["off", None, 0, 1, []]),
         ("protected_tools", "list of names", ["shell", None, 7, [1], [""], {"shell": 1}]),
+        ("sections", "Write names of sections", ["Goal", 7, [], {}, {"Goal": 7}, {"": "x"}]),
+        ("tool_markers", "{label}", ["[{name}]", 7, [], {1: "x"}, {"sh": 7}, {"sh": "{lable}"}]),
         ("enabled", "True, False", ["off", None, 0, 1, []]),
         ("background", "True, False", ["on", None, 0, 1, {}]),
         ("calibrate", "True, False, 'auto'", ["on", None, 0, {}]),

@@ -15,7 +15,7 @@ from langgraph_compaction import (
     ExtractiveSummarizer,
     load_settings,
 )
-from langgraph_compaction.settings import ONLY_IN_CODE
+from langgraph_compaction.settings import IN_FILES, ONLY_IN_CODE
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,8 @@ def test_an_argument_of_the_node_among_settings_is_told_where_it_belongs(
         CompactionSettings.of({name: "x"})
     assert str(caught.value).startswith(said_of(name))
     assert str(caught.value).endswith(f": {name}=...")
+    if name in IN_FILES:
+        return
     path = tmp_path / "file.yaml"
     path.write_text(f"{name}: x\n", "utf-8")
     with pytest.raises(ConfigurationError) as caught:
