@@ -13,7 +13,9 @@ from typing import Any
 import yaml
 
 from langgraph_compaction.errors import ConfigurationError
-from langgraph_compaction.settings import CompactionSettings, divided, shortened
+from langgraph_compaction.plan.counting import check_counter_name
+from langgraph_compaction.presets import preset_of
+from langgraph_compaction.settings import IN_FILES, CompactionSettings, divided, shortened
 from langgraph_compaction.state import merge_settings
 
 _READERS: dict[str, Callable[[str], Any]] = {
@@ -46,16 +48,19 @@ def load_settings(
 
     Args:
         path: a file that ends in .yaml, .yml, .toml or .json and holds a mapping of values of
-            `CompactionSettings`. An empty file holds none.
+            `CompactionSettings`. An empty file holds none. ``preset: stagewise`` stands for the
+            values of one of the `presets`, over which all others win; ``token_counter`` names a
+            counter, as for `CompactionNode`.
         overrides: values that win over the file's, or the path of a second file with such. Merged
             recursively, so that one value within a rule can be changed alone.
 
     Returns:
-        A dict of the values, checked one by one; values that are not in the file are not in it.
+        A dict of the values, checked one by one; values that neither the file nor its preset has
+        are not in it.
 
     Raises:
-        ConfigurationError: the file cannot be read or parsed, a key is no setting, or a value is
-            wrong. The message names the file.
+        ConfigurationError: the file cannot be read or parsed, a key is no setting, a value is
+            wrong, or there is no such preset or counter. The message names the file.
     """
     values, source = _read(Path(path)), str(path)
     if isinstance(overrides, str | PathLike):
@@ -71,11 +76,14 @@ def load_settings(
         source = f"{source} and overrides"
     with of_file(source):
         # A section may be for any node: whether one is meant is known only there.
-        sections = [divided(values, key)[1] for key in values]
-        named = [key for key, section in zip(values, sections, strict=True) if section]
-        CompactionSettings.of({key: values[key] for key in values if key not in named})
-        for section in sections:
-            CompactionSettings.of(section)
+        named = [key for key in values if divided(values, key)[1]]
+        general = _expanded({key: values[key] for key in values if key not in named})
+        sections = {key: _expanded(values[key]) for key in named}
+        for part in (general, *sections.values()):
+            if "token_counter" in part:
+                check_counter_name(part["token_counter"])
+            CompactionSettings.of(without_named(part))
+        values = {**general, **sections}
     return FileSettings(values, source)
 
 
@@ -96,6 +104,17 @@ def of_file(source: str) -> Iterator[None]:
                 "TOML has none: leave the key out.)"
             )
         raise ConfigurationError(f"Settings file {source}: {text}") from error
+
+
+def without_named(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of a file without those that are no settings but may stand among them."""
+    return {key: value for key, value in values.items() if key not in IN_FILES}
+
+
+def _expanded(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values over those of the preset that they name."""
+    rest = {key: value for key, value in values.items() if key != "preset"}
+    return merge_settings(preset_of(values["preset"]), rest) if "preset" in values else rest
 
 
 class _Loader(yaml.SafeLoader):

@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.messages import SystemMessage
 
 from langgraph_compaction.errors import ConfigurationError
-from langgraph_compaction.files import FileSettings, load_settings, of_file
+from langgraph_compaction.files import FileSettings, load_settings, of_file, without_named
 from langgraph_compaction.levels import Levels
 from langgraph_compaction.plan.counting import TokenCounter, token_counter
 from langgraph_compaction.plan.pins import pinned_tools
@@ -22,6 +22,15 @@ from langgraph_compaction.run.reporting import logger
 from langgraph_compaction.settings import CompactionSettings, divided
 
 
+def loaded(given: Any) -> Any:
+    """What is given as settings; of the path of a file what it says.
+
+    Raises:
+        ConfigurationError: as `load_settings`.
+    """
+    return load_settings(given) if isinstance(given, str | PathLike) else given
+
+
 def settings_levels(
     given: Any, values: Mapping[str, Any], node: str, limits: AgentLimits
 ) -> tuple[CompactionSettings, Levels]:
@@ -29,22 +38,40 @@ def settings_levels(
 
     Code is the weakest level: by name over a `CompactionSettings` or a mapping. Over it a file.
     """
-    file = load_settings(given) if isinstance(given, str | PathLike) else given
-    if not isinstance(file, FileSettings):
+    if not isinstance(given, FileSettings):
         settings = _settings(given).changed(values)
         return settings, Levels(settings, node=node, limits=limits)
     in_code = CompactionSettings.of(values)
-    with of_file(file.source):
-        general, own = divided(file, node)
+    with of_file(given.source):
+        general, own = map(without_named, divided(given, node))
         settings = in_code.changed(general).changed(own)
         return settings, Levels(settings, node=node, limits=limits)
+
+
+def chosen_counter(given: Any, settings: Any, node: str) -> Any:
+    """What is to count tokens: as of every setting, a file wins over code, and a name over others.
+
+    Args:
+        given: the node's own ``token_counter``.
+        settings: what `loaded` returned.
+        node: the node's name.
+    """
+    if isinstance(settings, FileSettings):
+        general, own = divided(settings, node)
+        return {"token_counter": given, **general, **own}["token_counter"]
+    if given is None and isinstance(settings, Mapping):
+        return settings.get("token_counter")
+    return given
 
 
 def _settings(given: Any) -> CompactionSettings:
     if isinstance(given, CompactionSettings):
         return given
     if given is None or isinstance(given, Mapping):
-        return CompactionSettings.of(given or {})
+        # A preset has its counter among its settings, see `chosen_counter`.
+        return CompactionSettings.of(
+            {key: value for key, value in (given or {}).items() if key != "token_counter"}
+        )
     raise ConfigurationError(
         f"settings: {given!r} has to be a CompactionSettings, a mapping of its values, such as "
         '{"trigger": ["fraction", 0.8]}, or the path of a settings file.'

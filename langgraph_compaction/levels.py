@@ -15,7 +15,13 @@ from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.plan.policy import Policy
 from langgraph_compaction.plan.requests import REQUEST_KEY, read_request
 from langgraph_compaction.resolving import AgentLimits, resolved
-from langgraph_compaction.settings import NAMES, CompactionSettings, divided, shortened
+from langgraph_compaction.settings import (
+    IN_FILES,
+    NAMES,
+    CompactionSettings,
+    divided,
+    shortened,
+)
 
 REMEMBERED = 64
 """Different settings of threads and runs whose resolution one node remembers."""
@@ -51,7 +57,7 @@ class Levels:
     """
 
     def __init__(self, settings: CompactionSettings, *, node: str, limits: AgentLimits) -> None:
-        if not node.strip() or node == REQUEST_KEY or node in NAMES:
+        if not node.strip() or node == REQUEST_KEY or node in (*NAMES, *IN_FILES):
             raise ConfigurationError(
                 f"name: a node cannot be called {node!r}: among settings its own stand under its "
                 f"name, beside {REQUEST_KEY!r} and the settings for all. Choose another."

@@ -21,7 +21,9 @@ from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.given import (
     checked_output_key,
+    chosen_counter,
     counter_for,
+    loaded,
     settings_levels,
     system_message,
     tool_schemas,
@@ -91,10 +93,11 @@ class CompactionNode(Runnable[Any, Update]):
         agent_model: the model whose window is at stake, or its name: gives window, maximum output
             and tokenizer.
         settings: values of `CompactionSettings`: an instance or a mapping, over which ``values``
-            win; or what `load_settings` returned, or the path of a settings file, which win over
-            ``values``.
+            win, such as one of the `presets`; or what `load_settings` returned, or the path of a
+            settings file, which win over ``values``.
         token_counter: "tiktoken" (default), "estimate", "approximate", "chars/4+400", or a
-            callable from a list of messages to tokens.
+            callable from a list of messages to tokens. A preset and a settings file may name one,
+            too.
         tools: the agent's tools, as for ``bind_tools``: their schemas count, as long as no
             provider's report includes them. Where they are given, the one that ``recall_tool``
             names has to be among them; other names in the settings that none of them has are
@@ -154,7 +157,8 @@ class CompactionNode(Runnable[Any, Update]):
         )
         named, agent_model = agent_model, agent_model_of(agent_model)
         window, max_output = model_limits(agent_model)
-        self._counter = counter_for(token_counter, agent_model)
+        settings = loaded(settings)
+        self._counter = counter_for(chosen_counter(token_counter, settings, name), agent_model)
         self._counted = False
         limits = AgentLimits(window, max_output, self._counter.as_provider)
         self.settings, self._levels = settings_levels(settings, values, name, limits)

@@ -8,6 +8,7 @@ request, not to a message; what the provider reported of it corrects the sum, se
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from math import ceil, inf
 from typing import Any
 
@@ -21,6 +22,9 @@ from langgraph_compaction.plan.vocabulary import Vocabulary, encoding_name
 
 CACHED_MESSAGES = 1 << 16
 """Counts that a counter remembers, at most; about 300 bytes each."""
+
+NAMED_COUNTERS = ("tiktoken", "estimate", "approximate", "chars/4+400")
+"""Counters that have a name, so that a settings file can ask for one."""
 
 _SCALARS = frozenset({int, float, bool, bytes, type(None)})
 
@@ -153,9 +157,26 @@ def token_counter(
         return TokenCounter(
             "custom", lambda text: custom(HumanMessage(text)), custom, cache_size=cache_size
         )
-    raise ConfigurationError(
-        f'token_counter: {spec!r} is not a known counter. Give "tiktoken", "estimate", '
-        '"approximate", "chars/4+400", or a callable from a list of messages to tokens.'
+    raise _unknown_counter(spec)
+
+
+def check_counter_name(name: Any) -> None:
+    """Check a counter that is named, as in a settings file.
+
+    Raises:
+        ConfigurationError: there is none of that name; the nearest one is named.
+    """
+    if name not in NAMED_COUNTERS:
+        raise _unknown_counter(name)
+
+
+def _unknown_counter(spec: Any) -> ConfigurationError:
+    near = get_close_matches(spec[:80], NAMED_COUNTERS, n=1) if isinstance(spec, str) else []
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    return ConfigurationError(
+        f"token_counter: {spec!r:.200} is not a known counter{hint} Give "
+        f"{', '.join(map(repr, NAMED_COUNTERS))}, or in code a callable from a list of messages "
+        "to tokens."
     )
 
 

@@ -16,7 +16,7 @@ from langchain_core.tools import BaseTool
 from typing_extensions import is_typeddict
 
 import langgraph_compaction
-from langgraph_compaction import delta, middleware, record
+from langgraph_compaction import delta, middleware, presets, record
 
 NAMES = [
     "BudgetError",
@@ -53,6 +53,7 @@ NAMES = [
     "with_overflow_recovery",
 ]
 MIDDLEWARE_NAMES = ["CompactionAgentState", "CompactionMiddleware"]
+PRESET_NAMES = ["MANNING", "PATTERN", "STAGEWISE", "STAGEWISE_CHAT", "WEBWRIGHT", "Preset"]
 DELTA_NAMES = ["DeltaCompactionState", "merge_compaction_writes", "merge_message_writes"]
 
 PUBLIC = {
@@ -106,6 +107,7 @@ def test_the_public_names_are_exactly_these() -> None:
     assert langgraph_compaction.__all__ == NAMES
     assert middleware.__all__ == MIDDLEWARE_NAMES
     assert delta.__all__ == DELTA_NAMES
+    assert presets.__all__ == PRESET_NAMES
 
 
 def test_no_other_name_can_be_taken_for_public() -> None:

@@ -28,6 +28,7 @@ from langgraph_compaction import (
     errors,
     load_settings,
     middleware,
+    presets,
 )
 from langgraph_compaction.record import Clearing, Failures, Render
 
@@ -200,7 +201,7 @@ def test_every_error_is_there() -> None:
 
 def test_every_public_name_is_there() -> None:
     text = (REFERENCE / "public-names.md").read_text("utf-8")
-    names = [*langgraph_compaction.__all__, *middleware.__all__]
+    names = [*langgraph_compaction.__all__, *middleware.__all__, *presets.__all__]
     missing = [name for name in names if not re.search(rf"`{name}\b", text)]
     assert missing == []
 
