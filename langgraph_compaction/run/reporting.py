@@ -24,7 +24,12 @@ RUN_NAME = "langgraph_compaction.summary"
 returns is taken for the node's own output by ``stream_mode="messages"``."""
 TAG = "langgraph_compaction"
 """Tag of summary calls in traces."""
-_WARNINGS = {"compaction.failed", "compaction.tier_failed", "compaction.rejected"}
+_WARNINGS = {
+    "compaction.failed",
+    "compaction.tier_failed",
+    "compaction.rejected",
+    "compaction.dropped",
+}
 
 Hook = Callable[[dict[str, Any]], object]
 Report = Callable[[dict[str, Any]], bool]
