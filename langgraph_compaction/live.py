@@ -45,13 +45,13 @@ def _told(state: Any, keys: Sequence[str]) -> Iterator[str]:
     for key in keys:
         value = optional_channel(state, key)
         if value:
-            yield f"{key}: {_value(value)}"
+            yield f"{key}:{_value(value)}"
 
 
 def _value(value: Any) -> str:
     """A channel's value; a list has a line for each entry."""
     if isinstance(value, str) or not isinstance(value, Sequence):
-        return safe_json(value)
+        return f" {safe_json(value)}"
     return "".join(f"\n- {_entry(one)}" for one in value)
 
 

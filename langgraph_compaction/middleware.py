@@ -161,7 +161,7 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
                 update = self._recovery.update(state, error, get_config())
                 state = updated(state, update)
             else:
-                return _with_update(request, response, update)
+                return self._with_update(request, response, update)
 
     @override
     async def awrap_model_call(
@@ -178,7 +178,7 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
                 update = await self._recovery.aupdate(state, error, get_config())
                 state = updated(state, update)
             else:
-                return _with_update(request, response, update)
+                return self._with_update(request, response, update)
 
     @override
     def wrap_tool_call(
@@ -221,6 +221,23 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         prompt, *view = cast("list[Any]", self.node.view(state, request.system_message))
         return request.override(system_message=prompt, messages=view)
 
+    def _with_update(
+        self,
+        request: ModelRequest[ContextT],
+        response: ModelResponse[ResponseT],
+        update: dict[str, Any],
+    ) -> ModelResponse[ResponseT] | ExtendedModelResponse[ResponseT]:
+        """The answer with the record that its view was reduced by, if that is one of the state's.
+
+        Not where other middlewares have taken messages out or put some in: then its positions are
+        not those of the state.
+        """
+        own = request.state["messages"]
+        if not update or [m.id for m in own] != [m.id for m in request.messages]:
+            return response
+        self._recovery.committed(update, get_config())
+        return ExtendedModelResponse(model_response=response, command=Command(update=update))
+
     def _compare(self, tools: Sequence[Any]) -> None:
         """Log once where the agent's tools and the node's settings do not match."""
         if self._mismatch is None:
@@ -239,20 +256,6 @@ def _seen(request: ModelRequest[Any]) -> dict[str, Any]:
     Middlewares before this one may have changed them. The record finds its place among them by ids.
     """
     return {**request.state, MESSAGES_KEY: request.messages}
-
-
-def _with_update(
-    request: ModelRequest[Any], response: ModelResponse[ResponseT], update: dict[str, Any]
-) -> ModelResponse[ResponseT] | ExtendedModelResponse[ResponseT]:
-    """The answer with the record that its view was reduced by, if that is one of the state's.
-
-    Not where other middlewares have taken messages out or put some in: then its positions are not
-    those of the state.
-    """
-    own = request.state["messages"]
-    if not update or [m.id for m in own] != [m.id for m in request.messages]:
-        return response
-    return ExtendedModelResponse(model_response=response, command=Command(update=update))
 
 
 def _state_schema(compaction_key: str, settings_key: str) -> type[CompactionAgentState]:

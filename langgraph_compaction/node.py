@@ -36,7 +36,7 @@ from langgraph_compaction.plan.requests import read_request
 from langgraph_compaction.plan.schemas import beside_messages
 from langgraph_compaction.resolving import AgentLimits
 from langgraph_compaction.run.attempts import Attempts
-from langgraph_compaction.run.background import Background, Beside
+from langgraph_compaction.run.background import BackgroundFolds, FoldSlot
 from langgraph_compaction.run.cascade import tiers_of
 from langgraph_compaction.run.context import (
     RUN_STORE,
@@ -168,7 +168,7 @@ class CompactionNode(Runnable[Any, Update]):
         self._redact = checked_redact(redact)
         self._live_state = checked_live_state(live_state)
         self._archive = checked_archive(archive)
-        self._folds = Background()
+        self._folds = BackgroundFolds()
         self._made = MadeFolds()
         self._warned: set[str] = set()
         self._tiers: list[Tier] = tiers_of(
@@ -296,13 +296,13 @@ class CompactionNode(Runnable[Any, Update]):
 
     def _due(self, visit: Visit, config: RunnableConfig | None = None) -> Decision:
         """What a visit would do now."""
-        beside = self._beside_run(visit, config)
-        return due(visit, None if beside is None else beside.fold)
+        slot = self._slot(visit, config)
+        return due(visit, None if slot is None else slot.fold)
 
-    def _beside_run(self, visit: Visit, config: RunnableConfig | None) -> Beside | None:
-        """Where this thread's folds run beside the agent; None: nowhere."""
+    def _slot(self, visit: Visit, config: RunnableConfig | None) -> FoldSlot | None:
+        """Where this thread's fold runs beside the agent; None: nowhere."""
         place = place_of(config) if visit.policy.background else None
-        return None if place is None else Beside(self._folds, place, visit.policy.summary_timeout)
+        return None if place is None else FoldSlot(self._folds, place, visit.policy.summary_timeout)
 
     def _visit(self, state: Any, config: RunnableConfig | None = None) -> Visit:
         messages, record = read_state(
@@ -316,9 +316,9 @@ class CompactionNode(Runnable[Any, Update]):
             (f"{SETTINGS_KEY} of the run's context", run.in_context),
         )
         live, problem = self._live(state, policy.live_tokens)
-        beside = self._beside + (self._counter.text(framed(live)) if live else 0)
-        if beside:
-            policy = replace(policy, overhead=policy.overhead + beside)
+        if self._beside or live:
+            shown = self._counter.text(framed(live)) if live else 0
+            policy = replace(policy, overhead=policy.overhead + self._beside, live=shown)
         return Visit(
             messages,
             record,
@@ -355,9 +355,11 @@ class CompactionNode(Runnable[Any, Update]):
     ) -> tuple[Visit, Performer]:
         """What a visit looks at, and what performs its effects; ``prune=False`` forbids a prune."""
         visit, archive = self._visit(state, config), None
-        lost = self._made.lost(place_of(config), visit.record, visit.messages)
+        report, place = reporter(self._hook), place_of(config)
+        lost = self._made.lost(place, visit.record, visit.messages)
         if lost is not None:
             visit = replace(visit, problems=[*visit.problems, lost])
+            report = self._made.telling(report, place, lost)
         if not prune:
             visit = replace(visit, policy=replace(visit.policy, prune=False))
         if visit.policy.prune:
@@ -371,13 +373,13 @@ class CompactionNode(Runnable[Any, Update]):
                 visit = replace(visit, policy=full, problems=[*visit.problems, str(error)])
         performer = Performer(
             self._tiers,
-            reporter(self._hook),
+            report,
             config,
             Attempts(visit.policy.summary_timeout),
             raises=visit.policy.raises,
             node=str(self.name),
             archive=archive,
-            beside=self._beside_run(visit, config),
+            slot=self._slot(visit, config),
         )
         return visit, performer
 
@@ -419,5 +421,5 @@ class CompactionNode(Runnable[Any, Update]):
 
 
 def _steps(visit: Visit, performer: Performer) -> Steps:
-    beside = performer.beside
-    return compaction_steps(visit) if beside is None else background_steps(visit, beside.fold)
+    slot = performer.slot
+    return compaction_steps(visit) if slot is None else background_steps(visit, slot.fold)

@@ -11,6 +11,7 @@ from langgraph_compaction.engine.overflow import overflow_steps
 from langgraph_compaction.errors import CompactionError
 from langgraph_compaction.node import CompactionNode, Update
 from langgraph_compaction.plan.excess import Excess, wrong_window
+from langgraph_compaction.run.context import place_of
 from langgraph_compaction.run.drivers import Performer, adrive, drive
 from langgraph_compaction.run.overflow import excess_in
 
@@ -60,6 +61,17 @@ class Recovery:
         except CompactionError as own:
             raise own from error
 
+    def committed(self, update: Update, config: RunnableConfig | None) -> None:
+        """Remember an update that is to reach the state; a later visit notices where it did not.
+
+        Args:
+            update: as `update` returned it.
+            config: the run's config.
+        """
+        record = update.get(self._compact.compaction_key)
+        if record is not None:
+            self._compact._made.note(place_of(config), record)  # noqa: SLF001  # see _begin
+
     def _begin(
         self, state: Any, error: BaseException, excess: Excess, config: RunnableConfig | None
     ) -> tuple[Steps, Performer]:
@@ -71,7 +83,8 @@ class Recovery:
         wrong = wrong_window(excess, visit.policy.window, node=str(self._compact.name))
         if wrong is not None:
             self._compact._warn_once(wrong)  # noqa: SLF001  # the same
-        return overflow_steps(visit, excess, node=self._node), performer
+        fold = None if performer.slot is None else performer.slot.fold
+        return overflow_steps(visit, excess, node=self._node, fold=fold), performer
 
 
 def _excess(error: BaseException) -> Excess:

@@ -33,8 +33,9 @@ SECTIONS: tuple[str, ...] = (
     "Next step",
 )
 """The digest's sections, in order. Empty ones are left out."""
+GOAL, CONSTRAINTS, DECISIONS, OPEN, FINDINGS, DONE, REFERENCES, STATE, NEXT = SECTIONS
 
-EXPECTED_SECTIONS: tuple[str, ...] = ("Goal", "State now", "Next step")
+EXPECTED_SECTIONS: tuple[str, ...] = (GOAL, STATE, NEXT)
 """Sections that no span of work is without: one repair is asked for where they are missing."""
 
 Task = Literal["fold", "condense", "roll"]
@@ -47,16 +48,16 @@ LITTLE, MUCH = 0.6, 0.85
 kept as it is, above the second the oldest settled matters are told in a few words (stagewise's)."""
 
 _ABOUT = {
-    "Goal": "what the user wants, in the user's terms",
-    "Constraints and preferences": "what must, must not or should be done, as it was said",
-    "Decisions": "what was decided, with the reason",
-    "Commitments and open items": "what was promised, is waited for or is unresolved",
-    "Findings": "facts that were learned, with exact values; errors and what they meant",
-    "Done": "actions already taken that had an effect, so that none is repeated",
-    "Artifacts and references": "files, paths, URLs, ids, names, versions and numbers that later "
+    GOAL: "what the user wants, in the user's terms",
+    CONSTRAINTS: "what must, must not or should be done, as it was said",
+    DECISIONS: "what was decided, with the reason",
+    OPEN: "what was promised, is waited for or is unresolved",
+    FINDINGS: "facts that were learned, with exact values; errors and what they meant",
+    DONE: "actions already taken that had an effect, so that none is repeated",
+    REFERENCES: "files, paths, URLs, ids, names, versions and numbers that later "
     "work will need, exactly as written",
-    "State now": "where the work stands at the end of the transcript",
-    "Next step": "what is to be done next",
+    STATE: "where the work stands at the end of the transcript",
+    NEXT: "what is to be done next",
 }
 
 _ROLE = f"""\

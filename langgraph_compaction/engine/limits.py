@@ -46,8 +46,10 @@ def fitted(
         present = render_of(record, visit.policy.render)
         return record if fit.limits == present else reclipped
     window = visit.policy.window or 0
-    view = visit.layout(reclipped).view()
-    if visit.counter.messages(view) + visit.policy.overhead <= window:
+    layout = visit.layout(reclipped)
+    view = layout.view()
+    beside = visit.policy.with_live(layout.digest).overhead
+    if visit.counter.messages(view) + beside <= window:
         # Only by what was reported of another call it would not fit: the provider will tell.
         return reclipped
     error = too_large(
@@ -105,7 +107,7 @@ def _sizes(visit: Visit, view: Sequence[BaseMessage]) -> dict[str, int]:
         name = "digest" if message.id == DIGEST_MARK else _NAMES.get(message.type, "agent messages")
         sizes[name] = sizes.get(name, 0) + visit.counter.messages([message])
     counted = sum(sizes.values())
-    beside = visit.policy.call_tokens(counted) - counted
+    beside = visit.policy.with_live(sizes.get("digest")).call_tokens(counted) - counted
     if beside:
         sizes["overhead"] = beside
     return sizes

@@ -69,7 +69,8 @@ class Visit:
 
     def size(self, layout: Layout) -> int:
         """Tokens of a call with this view."""
-        return self.policy.call_tokens(self.counter.messages(layout.view()))
+        policy = self.policy.with_live(layout.digest)
+        return policy.call_tokens(self.counter.messages(layout.view()))
 
     def layout(self, record: CompactionRecord) -> Layout:
         """The parts of the view under ``record``."""

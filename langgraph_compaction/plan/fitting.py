@@ -51,7 +51,8 @@ def fit_view(
 
     def size(limits: Render) -> int:
         under: CompactionRecord = {**record, "render": limits}
-        return policy.call_tokens(counter.messages(lay_out(messages, under).view()))
+        layout = lay_out(messages, under)
+        return policy.with_live(layout.digest).call_tokens(counter.messages(layout.view()))
 
     if policy.hard is None or policy.window is None or size(render) <= policy.hard:
         return Fit(render, fits=True)

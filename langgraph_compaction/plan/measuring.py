@@ -144,8 +144,10 @@ class Look:
         return self.after(clearing.freed) <= self.after(folded) and self.settled(clearing.freed)
 
     def _frame(self) -> int:
-        """Tokens of the digest's opening and closing lines, which a first fold brings with it."""
-        return self.counter.text(frame(self.layout.render)) if self.layout.digest is None else 0
+        """Tokens that a first fold brings with it: the digest's opening and closing, live state."""
+        if self.layout.digest is not None:
+            return 0
+        return self.counter.text(frame(self.layout.render)) + self.policy.live
 
 
 def look_at(thread: Thread, record: CompactionRecord | None = None) -> Look:
@@ -158,6 +160,7 @@ def look_at(thread: Thread, record: CompactionRecord | None = None) -> Look:
     messages, policy = thread.messages, thread.policy
     record = thread.record if record is None else record
     layout = lay_out(messages, record, defaults=policy.render)
+    policy = policy.with_live(layout.digest)
     view = layout.view()
     sizes = list(map(thread.counter.message, view))
     report = None

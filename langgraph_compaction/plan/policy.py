@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from langchain_core.messages import BaseMessage
@@ -84,6 +84,7 @@ class Policy:
         summary_timeout: seconds for all summary calls of a visit, None: no limit.
         raises: whether a failing summariser may end the run.
         live_tokens: tokens that live state may take in the view.
+        live: tokens that it takes, in each view that has a digest.
         background: whether folds that are not urgent are made beside the agent.
     """
 
@@ -111,6 +112,7 @@ class Policy:
     task: Literal["first", "latest"] | None
     pinned: Callable[[BaseMessage], bool]
     live_tokens: int
+    live: int = 0
     background: bool = False
     slope: float = 1.0
     beyond: float = 0.0
@@ -123,6 +125,12 @@ class Policy:
     tool_markers: Mapping[str, str | None]
     summary_timeout: float | None
     raises: bool
+
+    def with_live(self, digest: object) -> Policy:
+        """The policy for a view with this digest: live state is shown where there is one."""
+        if digest is None or not self.live:
+            return self
+        return replace(self, overhead=self.overhead + self.live, live=0)
 
     def call_tokens(self, counted: int) -> int:
         """Tokens of a call whose messages count ``counted`` tokens.

@@ -59,7 +59,7 @@ def test_named_channels_are_shown_as_they_are_now() -> None:
     talk.graph.update_state(talk.config, {"todos": TODOS, "plan": "weigh, sort"}, as_node="agent")
     talk.say(*history())
     shown = talk.say(human("h4"))[-2]
-    assert "todos: \n- [completed] weigh the parts\n- [in_progress] sort by weight" in shown.text
+    assert "todos:\n- [completed] weigh the parts\n- [in_progress] sort by weight" in shown.text
     assert "plan: weigh, sort" in shown.text
     talk.graph.update_state(talk.config, {"todos": TODOS[1:], "plan": ""}, as_node="agent")
     shown = talk.say(human("h5"))[-2]
@@ -106,7 +106,7 @@ def test_it_never_comes_between_a_call_and_its_results() -> None:
 
 def test_what_is_cut_says_so_and_the_limit_is_a_setting_of_the_thread() -> None:
     compact = node(live_state="plan")
-    state = folded(compact, plan="step " * 5_000)
+    state = folded(compact) | {"plan": "step " * 5_000}
     text = compact.view(state)[-2].text
     assert "characters left out" in text
     assert len(text) < 2_000 * 3 + 400
@@ -114,14 +114,35 @@ def test_what_is_cut_says_so_and_the_limit_is_a_setting_of_the_thread() -> None:
     assert len(shorter) < 700
 
 
-def test_it_counts_as_part_of_the_call() -> None:
+def test_it_counts_as_part_of_the_call_once_it_is_shown() -> None:
     plain, with_it = node(), node(live_state="plan")
+    early: Any = {"messages": [human("h1")], "compaction": {}, "plan": "step " * 200}
+    assert with_it.measure(early) == plain.measure(early)
     state = folded(plain, plan="step " * 200)
     without, counted = plain.measure(state), with_it.measure(state)
     assert counted.tokens - without.tokens == counted.overhead - without.overhead
     assert 200 <= counted.overhead - without.overhead <= 1_500
     for name in ("counted", "messages"):
         assert asdict(counted)[name] == asdict(without)[name]
+
+
+def test_a_first_fold_leaves_room_for_it() -> None:
+    """It comes with the digest: after the fold the view is below the target with it, too."""
+    said = [agent(f"a{n}", words=100) if n % 2 else human(f"h{n}", 100) for n in range(20)]
+    for live_state in (None, "plan"):
+        compact = node(live_state=live_state, trigger=("tokens", 2_400), keep=("tokens", 1_200),
+                       target=1_500, clear=False, min_keep=0)  # fmt: skip
+        state: Any = {"messages": said, "compaction": {}, "plan": "step " * 400}
+        state |= compact.invoke(state)
+        assert state["compaction"]["segments"]
+        assert compact.measure(state).tokens <= 1_500
+
+
+def test_a_fold_that_brings_more_than_it_takes_is_not_made() -> None:
+    compact = node(live_state="plan", clear=False)
+    state: Any = {"messages": history(), "compaction": {}, "plan": "step " * 5_000}
+    assert compact.invoke(state) == {}
+    assert "less than a fold is worth" in compact.explain(state).reason
 
 
 def failing(_: Any) -> str:

@@ -13,13 +13,22 @@ from langgraph_compaction.digest import cues
 from langgraph_compaction.digest.actions import Action
 from langgraph_compaction.digest.extractive.ranking import Ranking, has_literal
 from langgraph_compaction.digest.extractive.reading import Reading
-from langgraph_compaction.digest.prompts import SECTIONS
+from langgraph_compaction.digest.prompts import (
+    CONSTRAINTS,
+    DECISIONS,
+    DONE,
+    FINDINGS,
+    GOAL,
+    NEXT,
+    OPEN,
+    REFERENCES,
+    SECTIONS,
+    STATE,
+)
 from langgraph_compaction.digest.sentences import (
     Sentence,
     clipped,
 )
-
-GOAL, CONSTRAINTS, DECISIONS, OPEN, FINDINGS, DONE, REFERENCES, STATE, NEXT = SECTIONS
 
 Origin = Literal["said", "found", "printed"]
 """Of an extract: what user or agent said or did, a reference that stands in results alone, or a

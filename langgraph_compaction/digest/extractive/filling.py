@@ -7,7 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from langgraph_compaction.digest.extractive.extracts import (
+from langgraph_compaction.digest.extractive.extracts import USER, Bullet, Origin
+from langgraph_compaction.digest.extractive.ranking import similar
+from langgraph_compaction.digest.prompts import (
     CONSTRAINTS,
     DECISIONS,
     DONE,
@@ -16,13 +18,9 @@ from langgraph_compaction.digest.extractive.extracts import (
     NEXT,
     OPEN,
     REFERENCES,
+    SECTIONS,
     STATE,
-    USER,
-    Bullet,
-    Origin,
 )
-from langgraph_compaction.digest.extractive.ranking import similar
-from langgraph_compaction.digest.prompts import SECTIONS
 from langgraph_compaction.digest.sentences import clipped
 from langgraph_compaction.errors import ConfigurationError
 

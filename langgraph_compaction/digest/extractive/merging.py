@@ -7,7 +7,12 @@ from collections.abc import Iterator, Sequence
 
 from langgraph_compaction.digest import cues
 from langgraph_compaction.digest.actions import tells_a_look_up
-from langgraph_compaction.digest.extractive.extracts import (
+from langgraph_compaction.digest.extractive.extracts import QUOTES, USER, Bullet, Origin
+from langgraph_compaction.digest.extractive.filling import NOTE, SHORT_NOTE
+from langgraph_compaction.digest.extractive.ranking import has_literal
+from langgraph_compaction.digest.fences import unfenced
+from langgraph_compaction.digest.headings import headings
+from langgraph_compaction.digest.prompts import (
     CONSTRAINTS,
     DECISIONS,
     DONE,
@@ -15,18 +20,10 @@ from langgraph_compaction.digest.extractive.extracts import (
     GOAL,
     NEXT,
     OPEN,
-    QUOTES,
     REFERENCES,
+    SECTIONS,
     STATE,
-    USER,
-    Bullet,
-    Origin,
 )
-from langgraph_compaction.digest.extractive.filling import NOTE, SHORT_NOTE
-from langgraph_compaction.digest.extractive.ranking import has_literal
-from langgraph_compaction.digest.fences import unfenced
-from langgraph_compaction.digest.headings import headings
-from langgraph_compaction.digest.prompts import SECTIONS
 from langgraph_compaction.digest.references import references
 from langgraph_compaction.digest.sentences import (
     Sentence,

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from langgraph_compaction.digest.headings import headings
+from langgraph_compaction.digest.prompts import CONSTRAINTS, DECISIONS, OPEN
 from langgraph_compaction.digest.sentences import words
 
-CARRIED = ("Constraints and preferences", "Decisions", "Commitments and open items")
+CARRIED = (CONSTRAINTS, DECISIONS, OPEN)
 """Sections of the built-in prompt whose lines are carried over: who forgets them breaks a promise.
 What was found, done or stood open in them may be told shorter."""
 KEPT_SHARE = 0.6

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from langgraph_compaction.digest import cues
+from langgraph_compaction.digest import cues, prompts
 from langgraph_compaction.digest.facts.deeds import Deed
 from langgraph_compaction.digest.facts.layout import DONE, Parts
 from langgraph_compaction.digest.facts.linking import EDGES
@@ -29,9 +29,9 @@ words with a digit or mark, such as an address, one of `NAME_CHARS` is enough.""
 NAME_CHARS = 4
 """Characters of such a word at least: "7" and "v2" stand in many lines."""
 
-DONE_SECTION = "Done"
-AHEAD = ("Goal", "Commitments and open items", "State now", "Next step")
-"""Sections that tell what is to be done, or is being done: they tell of no deed."""
+PAST = (prompts.FINDINGS, prompts.DONE, prompts.REFERENCES)
+"""Sections that tell what was. No other tells of a deed, and least of all one of a user's own name:
+it may be about what is open."""
 _WISHES = (cues.OPEN, cues.INTENT, cues.FIRM, cues.SOFT)
 _STATEMENTS = re.compile(r"(?<=[.!?])\s|[;。！？；]")
 
@@ -100,13 +100,16 @@ class Doing:
 def _statements(text: str) -> Iterator[tuple[str, bool]]:
     """What a text may state as done, in small letters, and whether it stands under Done.
 
-    Elsewhere a statement that directs, wishes or intends is none.
+    Elsewhere a statement that directs, wishes or intends is none. What stands above all headings
+    may be one: a summary without any tells of the past, too.
     """
     section: str | None = None
+    past = True
     for row, found in zip(text.splitlines(), headings(text), strict=True):
-        section = section if found is None else found.section
-        done = section == DONE_SECTION
-        if section not in AHEAD:
+        if found is not None:
+            section, past = found.section, found.section in PAST
+        done = section == prompts.DONE
+        if past:
             for part in _STATEMENTS.split(row if found is None else found.rest):
                 sentence = Sentence.of(part)
                 if not any(cue(sentence) for cue in ((cues.OPEN,) if done else _WISHES)):
