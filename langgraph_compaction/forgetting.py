@@ -10,6 +10,7 @@ from typing import Any
 
 from langchain_core.messages import RemoveMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.store.base import BaseStore
 
 from langgraph_compaction.archive import archive_of, perform
@@ -59,7 +60,8 @@ def forget(
 
     Raises:
         ConfigurationError: covered messages have no ids and so cannot be removed; give the
-            messages channel the `add_messages` reducer, or remove them yourself. Or originals were
+            messages channel the `add_messages` reducer, or remove them yourself. Or one has the id
+            by which LangGraph removes all. Or originals were
             archived and ``store`` was not given; or it is no store, or was given without a config
             that names a thread; or it is asynchronous, and this is its loop's thread.
         Exception: what the store raises.
@@ -75,6 +77,11 @@ def forget(
             "forget: covered messages of this state have no ids, so that they cannot be removed "
             f"from {messages_key!r}. Give that channel the add_messages reducer, or remove the "
             "messages yourself and write an empty record with a greater epoch."
+        )
+    if any(message.id == REMOVE_ALL_MESSAGES for message in hidden):
+        raise ConfigurationError(
+            f"forget: a covered message has the id {REMOVE_ALL_MESSAGES!r}. To remove it LangGraph "
+            f"would empty {messages_key!r}. Write the messages anew with another id for it."
         )
     _forget_archive(record, store, config)
     left = [message for index, message in enumerate(messages) if index not in gone]

@@ -6,6 +6,7 @@ from collections.abc import Generator
 from typing import Any
 
 from langchain_core.messages import BaseMessage
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from langgraph_compaction import changes
 from langgraph_compaction.archive.redacting import redacted_originals
@@ -20,6 +21,10 @@ from langgraph_compaction.view.anchors import Anchor, locate
 NO_IDS = (
     "Nothing was pruned: messages without ids, or with the same id, cannot be removed one by one. "
     "Give the messages channel the add_messages reducer."
+)
+NOT_ONE = (
+    f"Nothing was pruned: a covered message has the id {REMOVE_ALL_MESSAGES!r}. To remove it "
+    "LangGraph would empty the whole channel. Give the message another id."
 )
 KEPT = "Nothing was pruned, the messages stay in the state until a later fold."
 
@@ -45,6 +50,9 @@ def pruned(
         # add_messages leaves neither: this channel has another reducer, and would keep the removals
         # as messages, or remove others of the same id.
         yield Emit({"type": "compaction.failed", **common, "reason": NO_IDS})
+        return Change(record)
+    if any(ids[index] == REMOVE_ALL_MESSAGES for index in anchor.hidden):
+        yield Emit({"type": "compaction.failed", **common, "reason": NOT_ONE})
         return Change(record)
     try:
         effect = _archive(visit, record, anchor)

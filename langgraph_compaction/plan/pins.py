@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.messages import (
@@ -21,6 +22,7 @@ from langgraph_compaction.view.pairing import calls_of, groups
 
 PinRule = Callable[[BaseMessage], bool]
 
+_log = logging.getLogger("langgraph_compaction")
 
 _RULE_KEYS = ("type", "name", "contains", "id")
 _TYPES: dict[str, type[BaseMessage]] = {
@@ -71,16 +73,35 @@ def pinned_tools(rules: Any) -> list[str]:
 
 @dataclass(frozen=True)
 class _Pinned:
-    """A predicate that can be pickled, unlike a lambda."""
+    """A predicate that can be pickled, unlike a lambda.
+
+    A callable of anybody's ends no run: a message at which it raises stays, and the log says so
+    once.
+    """
 
     rules: Callable[[BaseMessage], Any] | tuple[Mapping[str, str], ...]
+    _told: set[str] = field(default_factory=set, compare=False, repr=False)
 
     def __call__(self, message: BaseMessage) -> bool:
         if is_marked(message):
             return True
         if callable(self.rules):
-            return bool(self.rules(message))
+            try:
+                return bool(self.rules(message))
+            except Exception as error:  # noqa: BLE001  # see above
+                self._tell(message, error)
+                return True
         return any(_matches(message, rule) for rule in self.rules)
+
+    def _tell(self, message: BaseMessage, error: Exception) -> None:
+        if not self._told:
+            self._told.add("once")
+            _log.warning(
+                "pinned: the function raised %r for the message %r; what it raises for stays. Let "
+                "it return True or False for every message, also where the content is a list.",
+                error,
+                message.id,
+            )
 
 
 def _wrong_rule(rule: Any) -> ConfigurationError:

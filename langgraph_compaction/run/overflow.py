@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from langchain_core.exceptions import ContextOverflowError
+from langchain_core.exceptions import ContextOverflowError, OutputParserException
+from langchain_core.tools import ToolException
 from langgraph.errors import GraphBubbleUp
+from pydantic import ValidationError
 
 from langgraph_compaction.errors import CompactionError
 from langgraph_compaction.plan.excess import Excess
@@ -49,6 +51,16 @@ CONTENT_TOO_LARGE = 413
 """HTTP: the request's body is too large; from a model server, the prompt is."""
 
 
+_NO_ANSWERS = (
+    CompactionError,
+    GraphBubbleUp,
+    OutputParserException,
+    ToolException,
+    ValidationError,
+)
+"""What no provider's client raises for a refused call."""
+
+
 def is_overflow(error: BaseException) -> bool:
     """Whether a provider says that the prompt exceeds its model's window.
 
@@ -89,12 +101,13 @@ def _wrapped(error: BaseException) -> Iterator[BaseException]:
 
     A provider's own answer was not caused by what was being handled when it came: an agent that
     asks another model after an overflow, and meets a rate limit there, has met a rate limit. An
-    error of this package has the last word, and control flow is no error.
+    error of this package has the last word, and control flow is no error. What a parser or a
+    validator raises quotes the text that it refuses, and that may speak of anything.
     """
     seen: set[int] = set()
     found: BaseException | None = error
     while found is not None and id(found) not in seen:
-        if isinstance(found, CompactionError | GraphBubbleUp):
+        if isinstance(found, _NO_ANSWERS):
             return
         yield found
         seen.add(id(found))

@@ -246,3 +246,41 @@ def test_the_to_do_list_of_create_agent_is_shown_after_a_fold() -> None:
     assert isinstance(seen[-2], HumanMessage)
     assert "- [in_progress] sort by weight" in seen[-2].text
     assert not live(state["messages"])
+
+
+def reporting(compact: Any, state: Any, name: str) -> AIMessage:
+    """An answer whose provider reports just what it was sent."""
+    sent = sum(map(compact._counter.message, compact.view(state)))
+    usage: Any = {"input_tokens": sent, "output_tokens": 50, "total_tokens": sent + 50}
+    return AIMessage("It runs. " * 40, id=name, usage_metadata=usage)
+
+
+def test_what_it_grew_since_the_newest_report_counts() -> None:
+    """The report is of a call with another live state; this one would be too long."""
+    compact = node(live_state="plan", live_state_tokens=4_000, context_window=8_000,
+                   trigger=("tokens", 6_000), keep=("tokens", 3_000), calibrate=True,
+                   clear=False)  # fmt: skip
+    said = [agent(f"a{n}", words=300) if n % 2 else human(f"h{n}", 300) for n in range(14)]
+    state: Any = {"messages": said, "compaction": {}, "plan": "weigh"}
+    state |= compact.invoke(state)
+    assert state["compaction"]["segments"]
+    for step in range(20):
+        if compact.measure(state).tokens > 5_500:
+            break
+        answer = reporting(compact, state, f"b{step}")
+        state["messages"] = [*state["messages"], answer, human(f"k{step}", 100)]
+    state["plan"] = "step " * 3_000
+    assert compact.measure(state).tokens > 7_200
+    state |= compact.invoke(state)
+    assert sum(map(compact._counter.message, compact.view(state))) <= 8_000
+
+
+def test_where_it_is_not_shown_it_exceeds_no_window() -> None:
+    compact = node(live_state="plan", context_window=4_000)
+    state: Any = {
+        "messages": [SystemMessage("rule " * 2_400), human("h1", 10)],
+        "compaction": {},
+        "plan": "step " * 3_000,
+    }
+    compact.invoke(state)
+    assert not live(compact.view(state))

@@ -13,6 +13,7 @@ import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
@@ -309,6 +310,25 @@ def test_messages_that_cannot_be_named_stay(
     assert len(failed) == 1
     assert "add_messages" in failed[0]["reason"]
     assert store.list_namespaces() == []
+
+
+def test_an_id_that_stands_for_all_messages_removes_none(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Ids come from clients. To remove this one by its id, LangGraph would empty the channel."""
+    messages = chat(12)
+    messages[4].id = REMOVE_ALL_MESSAGES
+    store, events = InMemoryStore(), list[Any]()
+    node = folding.node(history="prune", archive=store, hook=events.append)
+    with caplog.at_level(logging.WARNING):
+        update = node.invoke(state_of(messages), THREAD)
+    assert update["compaction"]["segments"]
+    assert "messages" not in update
+    failed = [event["reason"] for event in events if event["type"] == "compaction.failed"]
+    assert len(failed) == 1
+    assert "Give the message another id" in failed[0]
+    with pytest.raises(ConfigurationError, match="another id for it"):
+        forget(state_of(messages) | update)
 
 
 # ---- secrets

@@ -6,7 +6,10 @@ from itertools import permutations
 from typing import Any
 
 import pytest
+from langchain_core.exceptions import OutputParserException
+from langchain_core.tools import ToolException
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
+from pydantic import BaseModel
 
 from langgraph_compaction import BudgetError, CompactionNode, RecordError, merge_compaction
 from langgraph_compaction.plan.excess import Excess, room_after, wrong_window
@@ -311,3 +314,28 @@ def test_a_reduction_is_merged_as_part_of_its_record() -> None:
         assert reduce(merge_compaction, order) is later
     assert merge_compaction(one, two) == merge_compaction(two, one) == two
     assert merge_compaction(one, {"epoch": 1}) == {"epoch": 1}
+
+
+QUOTED = "The maximum context length of Llama 2 is 4096 tokens, so split the file."
+
+
+class Answer(BaseModel):
+    pages: int
+
+
+def validated() -> Any:
+    return Answer.model_validate({"pages": QUOTED})
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OutputParserException(f"Invalid json output: {QUOTED}"), ToolException(QUOTED), validated],
+    ids=["parser", "tool", "validator"],
+)
+def test_an_error_that_quotes_the_conversation_is_no_overflow(error: Any) -> None:
+    def act() -> None:
+        if isinstance(error, Exception):
+            raise error
+        error()
+
+    assert excess_in(raised(act)) is None

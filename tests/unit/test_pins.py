@@ -5,6 +5,7 @@ slip of the pen pins nothing, and nobody notices before the skill text is gone.
 """
 
 import copy
+import logging
 from typing import Any
 
 import pytest
@@ -183,3 +184,17 @@ def test_the_newest_and_the_first_request_are_found() -> None:
     assert newest_human(messages, 0, ()) == 3
     assert newest_human(messages, 4, (0, 1)) == 1
     assert newest_human(messages, 4, (0,)) is None
+
+
+def test_a_callable_that_raises_ends_no_run_and_pins_what_it_raises_for(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As `startswith` does for a message with an image: what is not known to be free stays."""
+    is_pinned = pin_rule(lambda message: message.content.startswith("KEEP"))
+    image: Any = [{"type": "image", "url": "https://example.com/pump.png"}]
+    with caplog.at_level(logging.WARNING):
+        found = [is_pinned(HumanMessage(one)) for one in ("KEEP this", "x", image, image)]
+    assert found == [True, False, True, True]
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 1
+    assert "'list' object has no attribute 'startswith'" in told[0]
