@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from langgraph_compaction.digest import cues
+from langgraph_compaction.digest.calls_told import Told, parsed, tool_in
 from langgraph_compaction.digest.facts.arguments import OPERANDS
 from langgraph_compaction.digest.sentences import (
     Sentence,
@@ -69,7 +70,7 @@ _MAIN = (
 )
 """Names of arguments that say what a call is about, the most telling first."""
 _CD = re.compile(r"cd\s+\S+\s*(?:&&|;)\s*")
-_TOLD = re.compile(r"(?P<name>[\w.:-]+)\((?P<arguments>.*?)\) → (?:ok|error)\b")
+_TOOL = re.compile(r"[\w.:/-]+")
 _SAYS_NOTHING = re.compile(r"[\[{<(\"]|(?:ok|none|null|success\w*|done)\b", re.IGNORECASE)
 
 
@@ -81,7 +82,7 @@ class Action:
         line: the call on one line.
         message: index of the message that made it.
         effect: whether it changed something, rather than looked something up.
-        outcome: "ok", "error", or "" while it is unanswered.
+        outcome: "" while it is unanswered.
         detail: the start of its result, or of the error in it.
         listed: whether it is told as an action; a to-do list is told by its entries.
     """
@@ -89,7 +90,7 @@ class Action:
     line: str
     message: int
     effect: bool
-    outcome: str = ""
+    outcome: Literal["ok", "error", ""] = ""
     detail: str = ""
     listed: bool = True
 
@@ -101,7 +102,7 @@ class Action:
     @property
     def name(self) -> str:
         """The tool's name."""
-        return self.line.partition("(")[0]
+        return tool_in(self.line)
 
     def finish(self, result: Sequence[Sentence], *, failed: bool) -> None:
         """Note the outcome, and as much of the sentences of its result as says something."""
@@ -114,18 +115,17 @@ class Action:
 
     def told(self, times: int = 1) -> str:
         """The line with its outcome and how many ``times`` it happened."""
-        detail = f": {self.detail}" if self.detail else ""
-        repeated = f" (×{times})" if times > 1 else ""
-        return f"{self.line} → {self.outcome or 'no result'}{detail}{repeated}"
+        return Told(self.line, self.outcome or "no result", self.detail, times).line
 
 
 def tells_a_look_up(line: str) -> bool:
     """Whether a line tells, as `Action.told` does, of a call that only looked something up."""
-    told = _TOLD.match(line)
-    if not told or _has_effect(told["name"], None):
+    told = parsed(line)
+    tool = tool_in(told.call) if told else ""
+    if told is None or not _TOOL.fullmatch(tool) or _has_effect(tool, None):
         return False
-    reads = _known_verbs(told["name"])[:1]
-    return not _READS.isdisjoint(reads) or not _has_effect("", told["arguments"])
+    given = told.call[len(tool) + 1 :].removesuffix(")")
+    return not _READS.isdisjoint(_known_verbs(tool)[:1]) or not _has_effect("", given)
 
 
 def reads_as_error(result: str) -> bool:

@@ -369,6 +369,21 @@ class TestHostile:
         again = taken_apart(facts((), [Parts("x", done=[line])]).completed(SAYS_NOTHING))
         assert again.done == [line]
 
+    @pytest.mark.parametrize("result", ["the last step → ok", "→ ok: sent", "one → ok (×7)"])
+    def test_a_failure_whose_result_tells_of_a_success_stays_one(self, result: str) -> None:
+        (deed,) = deeds_of((), step("send", result, "error", to="ann"), str)
+        assert (deed.call, deed.outcome, deed.times) == ("send(to=ann)", "error", 1)
+        (again,) = deeds_of([Parts("x", done=[deed.line])], (), str)
+        assert (again.call, again.outcome, again.times) == ("send(to=ann)", "error", 1)
+
+    def test_a_result_that_ends_like_a_number_of_times_is_none(self) -> None:
+        span = step("send", "Copies made (×7)", to="ann")
+        for _ in range(3):
+            (deed,) = deeds_of([], span, str)
+            (again,) = deeds_of([Parts("x", done=[deed.line])], (), str)
+            assert again == deed
+            assert deed.times == 1
+
     def test_a_secret_that_is_put_together_is_taken_out(self) -> None:
         def hidden(text: str) -> str:
             return re.sub(r"pin=\d+", "[a\npin]", text).replace("Sent 77", "[out]")

@@ -11,6 +11,7 @@ from typing import Literal
 
 from langgraph_compaction.digest import cues
 from langgraph_compaction.digest.actions import Action
+from langgraph_compaction.digest.calls_told import ARROW
 from langgraph_compaction.digest.extractive.ranking import Ranking, has_literal
 from langgraph_compaction.digest.extractive.reading import Reading
 from langgraph_compaction.digest.prompts import (
@@ -36,9 +37,6 @@ quote of a result or a call that only looked something up."""
 
 USER = "User: "
 """Label of what the user said where the agent's words stand, too."""
-
-QUOTES = " → "
-"""Between a tool's name and what its result is quoted with, as between a call and its outcome."""
 
 FOLLOWING = 4
 """Sentences after "Still to do:" and the like that are taken to belong to it."""
@@ -230,7 +228,7 @@ def _sort_results(reading: Reading, rank: Ranking, found: dict[str, list[Bullet]
     for part, name, failed in reading.results:
         if len(part.words) > 4 and part.is_prose():
             score = rank.score(part, 0.3 if failed else -0.7)
-            found[FINDINGS].append(_bullet(part, score, f"{name}{QUOTES}", "printed"))
+            found[FINDINGS].append(_bullet(part, score, f"{name}{ARROW}", "printed"))
 
 
 def _sort_actions(actions: Sequence[Action], size: int, found: dict[str, list[Bullet]]) -> None:

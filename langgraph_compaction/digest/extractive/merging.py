@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from langgraph_compaction.digest import cues
 from langgraph_compaction.digest.actions import tells_a_look_up
-from langgraph_compaction.digest.extractive.extracts import QUOTES, USER, Bullet, Origin
+from langgraph_compaction.digest.calls_told import ARROW
+from langgraph_compaction.digest.extractive.extracts import USER, Bullet, Origin
 from langgraph_compaction.digest.extractive.filling import NOTE, SHORT_NOTE
 from langgraph_compaction.digest.extractive.ranking import has_literal
 from langgraph_compaction.digest.fences import unfenced
@@ -37,7 +38,7 @@ _KEYWORDS = (
     ("pending", OPEN), ("reference", REFERENCES), ("artifact", REFERENCES), ("finding", FINDINGS),
     ("done", DONE), ("completed", DONE), ("next", NEXT), ("state", STATE),
 )  # fmt: skip
-_PRINTED = re.compile(rf"[\w.:-]+{QUOTES}")
+_PRINTED = re.compile(rf"[\w.:-]+{ARROW}")
 # A capital within a sentence or a word, or something in quotation marks; not "I".
 _NAMES = re.compile(r"\w[,;]? [('‘]*[A-ZÀ-ÖØ-ÞΑ-ΩА-Я]\w|[a-z][A-Z]|[\"“”«„「『]\w")
 _BULLETS = 100_000  # more than a digest has

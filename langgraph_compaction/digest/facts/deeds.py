@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from langchain_core.messages import BaseMessage, SystemMessage
 
 from langgraph_compaction.digest.actions import Action, reads_as_error
 from langgraph_compaction.digest.calls import RESULT_SENTENCE_CHARS, Calls, is_agent
+from langgraph_compaction.digest.calls_told import Outcome, Told, arguments_in, parsed, tool_in
 from langgraph_compaction.digest.facts.layout import Parts, unlabelled
 from langgraph_compaction.digest.fences import without_code
 from langgraph_compaction.digest.rendering import RESULT_CHARS, message_text
@@ -20,11 +21,6 @@ SAID_CHARS = 20_000
 MOST_DEEDS = 1_000
 """Calls of a span that are looked at, the best: no segment has room for more lines."""
 
-_TOLD = re.compile(
-    r"(?P<call>.*) → (?P<outcome>ok|error|no result)(?P<detail>: .*?)??"
-    r"(?: \(×(?P<times>\d{1,9})\))?"
-)
-_NAME = re.compile(r"(?:\A|, )([^\s,=()][^,=()]{0,59})=")
 _RANKS = {"ok": 2, "no result": 1, "": 1, "error": 0}
 """Successes come before what has no result, and both before failures."""
 
@@ -35,33 +31,46 @@ class Deed:
 
     Attributes:
         call: the call on one line.
-        outcome: "ok", "error" or "no result".
-        detail: the start of the last one's result, after ": "; or "".
+        outcome: "" where a line told of nothing but the call.
+        detail: the start of the last one's result; or "".
         times: how many there were.
     """
 
     call: str
-    outcome: str
+    outcome: Outcome | Literal[""]
     detail: str = ""
     times: int = 1
 
     @classmethod
     def of(cls, line: str) -> Deed:
         """What a line tells, as `Action.told` writes it; any other counts as a call."""
-        found = _TOLD.fullmatch(line)
-        if found is None:
-            return cls(line, "")
-        return cls(found["call"], found["outcome"], found["detail"] or "", int(found["times"] or 1))
+        told = parsed(line)
+        return cls(line, "") if told is None else cls(*told)
+
+    @classmethod
+    def from_action(cls, action: Action, redact: Callable[[str], str], times: int) -> Deed | None:
+        """The deed that an action was ``times`` times; None where the hook leaves no call.
+
+        Args:
+            action: with what is known of its result.
+            redact: takes secrets out of what is put together here.
+            times: how many equal actions there were.
+        """
+        call = unlabelled(_one_line(redact(action.line)))
+        detail = _one_line(redact(action.detail))
+        return cls(call, action.outcome or "no result", detail, times) if call else None
 
     @property
     def short(self) -> str:
         """The deed without the detail and the number."""
-        return f"{self.call} → {self.outcome}" if self.outcome else self.call
+        return Told(self.call, self.outcome).line if self.outcome else self.call
 
     @property
     def line(self) -> str:
         """The deed on one line."""
-        return f"{self.short}{self.detail}" + (f" (×{self.times})" if self.times > 1 else "")
+        if not self.outcome:
+            return self.call + (f" (×{self.times})" if self.times > 1 else "")
+        return Told(self.call, self.outcome, self.detail, self.times).line
 
     @property
     def rank(self) -> int:
@@ -71,17 +80,12 @@ class Deed:
     @property
     def tool(self) -> str:
         """The name of the tool."""
-        return self.call.partition("(")[0]
+        return tool_in(self.call)
 
     @property
     def arguments(self) -> list[tuple[str, str]]:
-        """Names and values of the arguments, as far as the line shows them.
-
-        A name of "" where the line does not have it.
-        """
-        given = self.call.partition("(")[2].removesuffix(")")
-        first, *named = _NAME.split(given)
-        return [*([("", first)] if first else []), *zip(named[::2], named[1::2], strict=True)]
+        """Names and values of the arguments, as `arguments_in` reads them."""
+        return arguments_in(self.call)
 
 
 def deeds_of(
@@ -96,9 +100,9 @@ def deeds_of(
     """
     told = [Deed.of(line) for parts in old for line in parts.done]
     for action, times in _effects(messages):
-        line = unlabelled(" ".join(redact(action.told()).split()))
-        if line:
-            told.append(replace(Deed.of(line), times=times))
+        deed = Deed.from_action(action, redact, times)
+        if deed is not None:
+            told.append(deed)
     found: dict[tuple[str, str], Deed] = {}
     for deed in told:
         before = found.pop((deed.call, deed.outcome), None)
@@ -107,11 +111,15 @@ def deeds_of(
     return list(found.values())
 
 
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
 def _effects(messages: Sequence[BaseMessage]) -> list[tuple[Action, int]]:
     """The calls with an effect, equal ones as the last of them with their number."""
     found: dict[tuple[str, str], tuple[Action, str, int]] = {}
     for action, result in _actions(messages):
-        key = (action.line, action.outcome)
+        key: tuple[str, str] = (action.line, action.outcome)
         times = found.pop(key)[-1] if key in found else 0
         found[key] = (action, result, times + 1)
     order = sorted(found, key=lambda key: _RANKS[key[1]])

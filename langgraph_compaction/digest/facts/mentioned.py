@@ -10,6 +10,7 @@ from typing import Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 
+from langgraph_compaction.digest.calls_told import ARROW
 from langgraph_compaction.digest.facts.arguments import (
     ARGUMENT_SAID,
     OPERANDS,
@@ -35,7 +36,7 @@ MOST_MEDIA = 5
 """Images and files without a name that are listed, the newest: there may be one at each step."""
 PASSED = 2.0
 """What a value counts less once the same thing has another."""
-_TOLD = re.compile(r"\s*[-*]?\s*[\w.:-]+(?P<called>\(.*\))? → ")
+_TOLD = re.compile(rf"\s*[-*]?\s*[\w.:-]+(?P<called>\(.*\))?{ARROW}")
 """How extracts quote a result ("shell → 3 passed") and tell of a call ("write(path=a) → ok")."""
 
 
