@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from langchain_core.messages import BaseMessage
+
 from langgraph_compaction.digest import cues
 from langgraph_compaction.digest.calls_told import Told, parsed, tool_in
 from langgraph_compaction.digest.facts.arguments import OPERANDS
@@ -20,6 +22,9 @@ from langgraph_compaction.view.json import safe_json
 
 ALONE, BESIDE = 120, 50
 """Characters shown of a call's only argument, and of one among several."""
+
+FAILURE_CHARS = 2_000
+"""Characters of a result in which an error is looked for: half at its head, half at its tail."""
 
 _FAILED = re.compile(
     r"\A\W*(?:error|traceback|exception|fatal|failed|failure)\b|\A\{\"error\""
@@ -128,9 +133,22 @@ def tells_a_look_up(line: str) -> bool:
     return not _READS.isdisjoint(_known_verbs(tool)[:1]) or not _has_effect("", given)
 
 
-def reads_as_error(result: str) -> bool:
-    """Whether a tool's result reads like an error, whatever its status says."""
-    return _FAILED.search(result) is not None
+def reads_as_error(text: str) -> bool:
+    """Whether a text of a tool reads like an error."""
+    return _FAILED.search(text) is not None
+
+
+def failed(result: BaseMessage, text: str) -> bool:
+    """Whether a call failed: by its result's status, or by what the result says.
+
+    Args:
+        result: the message that answers the call.
+        text: what it says, of which no caller has to take a sample first: lists, extracts and
+            prompts may show different parts of a result, but agree on how the call came out.
+    """
+    if getattr(result, "status", "success") == "error":
+        return True
+    return reads_as_error(sampled(text, FAILURE_CHARS))
 
 
 def telling(result: Sequence[Sentence], *, failed: bool) -> list[Sentence]:

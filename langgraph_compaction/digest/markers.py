@@ -16,6 +16,7 @@ from langchain_core.messages import BaseMessage
 
 from langgraph_compaction.digest.actions import (
     Action,
+    failed,
     main_argument,
     reads_as_error,
     telling,
@@ -40,7 +41,7 @@ NO_OUTCOME = "no answer"
 ERROR_CHARS = 80
 """Characters shown of what a failed call reported (stagewise's number)."""
 READ_CHARS = 2_000
-"""Characters of a result, at its head and its tail, in which the error is looked for."""
+"""Characters of a failed result, at its head and its tail, in which its error is looked for."""
 
 _SLOT = re.compile(r"\{([^{}]*)\}")
 
@@ -147,10 +148,10 @@ def _filled(template: str, call: Call, outcome: str) -> str:
 
 def _outcome(result: BaseMessage) -> str:
     """The word "ok", or what a failed call reported: the last line that says so, else the first."""
-    text = sampled(message_text(result), READ_CHARS)
-    if getattr(result, "status", "success") != "error" and not reads_as_error(text):
+    text = message_text(result)
+    if not failed(result, text):
         return "ok"
-    found = list(_sentences(text))
+    found = list(_sentences(sampled(text, READ_CHARS)))
     # The last line of a traceback has the error's own name, which is in no list of cues.
     wrong = [one for one in found if reads_as_error(one.text)] or telling(found, failed=True)
     told = wrong[-1:] or telling(found, failed=False)[:1]

@@ -12,7 +12,7 @@ from langchain_core.messages import BaseMessage, SystemMessage
 
 from langgraph_compaction.digest.actions import (
     Action,
-    reads_as_error,
+    failed,
     strings,
     telling,
     todo_list,
@@ -93,8 +93,7 @@ class Reading:
             return
         action = self._calls.answered(message, text)
         if action or is_result(message):
-            wrong = getattr(message, "status", "success") == "error"
-            self._read_result(index, text, action, failed=wrong)
+            self._read_result(index, text, action, wrong=failed(message, text))
         else:
             self._read_user(index, text)
 
@@ -122,15 +121,14 @@ class Reading:
             self.todos = todo_list(arguments) or self.todos
             self.references.add("call", index, *strings(arguments, self._printed))
 
-    def _read_result(self, index: int, text: str, action: Action | None, *, failed: bool) -> None:
+    def _read_result(self, index: int, text: str, action: Action | None, *, wrong: bool) -> None:
         if action and not action.listed:
             return
         text = sampled(text, self._printed)
-        failed = failed or reads_as_error(text)
         limit = min(self._limit, RESULT_SENTENCE_CHARS)
         found = self._add(list(sentences(text, limit)), index)
         self.references.add("result", index, text)
         if action:
-            action.finish(found, failed=failed)
+            action.finish(found, failed=wrong)
         name = action.name if action else "result"
-        self.results += [(part, name, failed) for part in telling(found, failed=failed)]
+        self.results += [(part, name, wrong) for part in telling(found, failed=wrong)]

@@ -8,7 +8,7 @@ from typing import Literal
 
 from langchain_core.messages import BaseMessage, SystemMessage
 
-from langgraph_compaction.digest.actions import Action, reads_as_error
+from langgraph_compaction.digest.actions import Action, failed
 from langgraph_compaction.digest.calls import RESULT_SENTENCE_CHARS, Calls, is_agent
 from langgraph_compaction.digest.calls_told import Outcome, Told, arguments_in, parsed, tool_in
 from langgraph_compaction.digest.facts.layout import Parts, unlabelled
@@ -146,8 +146,6 @@ def _actions(messages: Sequence[BaseMessage]) -> Iterator[tuple[Action, str]]:
             for _ in calls.made(index, message, without_code(sampled(text, SAID_CHARS))[1]):
                 pass
         elif (action := calls.answered(message, text)) and action.effect:
-            said = sampled(text, RESULT_CHARS)
-            failed = getattr(message, "status", "success") == "error" or reads_as_error(said)
-            action.outcome = "error" if failed else "ok"
-            results[id(action)] = said
+            action.outcome = "error" if failed(message, text) else "ok"
+            results[id(action)] = sampled(text, RESULT_CHARS)
     return ((one, results.get(id(one), "")) for one in calls.actions if one.effect)
