@@ -109,6 +109,7 @@ class _Handling(Runnable[Any, "Command[Any]"]):
         """Go to a node with the update: in the graph's state, or in what a `Send` brought."""
         path = ((config or {}).get("metadata") or {}).get("langgraph_path") or ()
         if next(iter(path), None) != _PUSHED:
+            self._recovery.committed(update, config)
             return Command(update=update, goto=node)
         # What was sent is that branch's own: its record is no other branch's, nor the graph's.
         sent = updated(state, update, messages_key=self._compact.messages_key)

@@ -17,7 +17,12 @@ from langgraph_compaction.changes import revised, with_failures, with_request, w
 from langgraph_compaction.engine.clearing import clear, cleared_to_fit
 from langgraph_compaction.engine.condensing import condensed
 from langgraph_compaction.engine.effects import Effect, Emit, Propose
-from langgraph_compaction.engine.events import common_fields, completed, fold_failed
+from langgraph_compaction.engine.events import (
+    common_fields,
+    completed,
+    fold_failed,
+    told_problems,
+)
 from langgraph_compaction.engine.folding import folded
 from langgraph_compaction.engine.limits import fitted, relaxed
 from langgraph_compaction.engine.pruning import pruned
@@ -53,8 +58,7 @@ def compaction_steps(visit: Visit) -> Steps:
     """
     decision = decide(visit)
     common = common_fields(decision)
-    for problem in visit.problems:
-        yield Emit({"type": "compaction.failed", **common, "reason": problem})
+    yield from told_problems(visit, common)
     if decision.action == "none":
         return None
     if decision.action in {"fold", "clip"}:
@@ -81,7 +85,7 @@ def skipped(decision: Decision, record: CompactionRecord, run: str) -> Change | 
 
 def _carry_out(visit: Visit, decision: Decision, common: dict[str, Any]) -> Steps:
     """Clear, or fold as often as it takes; fit the hard limit; remove what the record hides."""
-    writer = _writer(visit, decision)
+    writer = writer_for(visit, decision)
     if visit.until is None or decision.span is None:
         record, failed = yield from _passes(visit, decision, writer, common)
     else:
@@ -106,7 +110,8 @@ def _clips(visit: Visit, record: CompactionRecord) -> bool:
     return results or before.get("clip_message_bytes") != after.get("clip_message_bytes")
 
 
-def _writer(visit: Visit, decision: Decision) -> Writer:
+def writer_for(visit: Visit, decision: Decision) -> Writer:
+    """What writes the texts of a visit's folds, with the tiers that may be asked."""
     policy, request = visit.policy, decision.request
     asked = [policy.instructions, request.instructions if request else None]
     writer = Writer(

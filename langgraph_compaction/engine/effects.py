@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from langchain_core.messages import BaseMessage
 
+from langgraph_compaction.engine.tally import Spent
 from langgraph_compaction.plan.boundaries import Until
 
 
@@ -122,9 +123,53 @@ class ArchiveFailed:
     reason: str
 
 
+class BackgroundFold(Protocol):
+    """A fold that was begun beside the agent, as a step sees it: nothing of it is set there."""
+
+    @property
+    def until(self) -> Until:
+        """Where its span ends."""
+
+    @property
+    def epoch(self) -> int:
+        """Of the record that it began with."""
+
+    @property
+    def told(self) -> bool:
+        """Whether the events of a visit that applied it have told of it."""
+
+    @property
+    def running(self) -> bool:
+        """Whether its answers are still to come."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that it had to ask was answered."""
+
+    @property
+    def answered(self) -> int:
+        """How many answers there are."""
+
+    @property
+    def spent(self) -> Spent:
+        """Tokens of its calls, once it came to its end."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that its calls took, or have taken so far."""
+
+    def answers(self, question: bytes) -> list[object]:
+        """What was answered to a question, see `question_of`; in order, if it was asked twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRoom:
+    """Whether a fold may begin beside the agent. The outcome is None, or a sentence: why not."""
+
+
 @dataclass(frozen=True, slots=True)
 class BeginFold:
-    """Begin a fold beside the agent, if there is room for one more; the outcome says nothing.
+    """Begin a fold beside the agent. The outcome is None, or a sentence: why it was not begun.
 
     Attributes:
         until: where its span ends.
@@ -155,9 +200,36 @@ class Awaited(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class MarkTold:
+    """Note of a fold that was made beside the agent that events have told of it.
+
+    Attributes:
+        fold: the one that was told of; the thread may have another one by now.
+    """
+
+    fold: BackgroundFold
+
+
+@dataclass(frozen=True, slots=True)
 class DropFold:
-    """Forget the fold that was made beside the agent: what it was about is gone."""
+    """Forget the fold that was made beside the agent: what it was about is gone.
+
+    Attributes:
+        fold: the one that is dropped; another one that the thread may have by now stays.
+    """
+
+    fold: BackgroundFold
 
 
-Effect = CallModel | Emit | Propose | ArchiveOriginals | BeginFold | AwaitFold | DropFold
+Effect = (
+    CallModel
+    | Emit
+    | Propose
+    | ArchiveOriginals
+    | CheckRoom
+    | BeginFold
+    | AwaitFold
+    | MarkTold
+    | DropFold
+)
 """What a step may ask for."""

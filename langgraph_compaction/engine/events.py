@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
+from langgraph_compaction.engine.effects import Effect, Emit
 from langgraph_compaction.engine.fallback import FALLBACK_NAME
 from langgraph_compaction.engine.tally import Tally
 from langgraph_compaction.engine.visit import Visit
@@ -19,6 +21,17 @@ def common_fields(decision: Decision) -> dict[str, Any]:
         "reason": decision.reason,
         "tokens_before": decision.usage.tokens,
     }
+
+
+def told_problems(visit: Visit, common: dict[str, Any]) -> Generator[Effect, object, None]:
+    """Tell what is wrong with the state or the settings. Each visit does so, whatever it comes to.
+
+    Args:
+        visit: what is looked at.
+        common: fields of every event.
+    """
+    for problem in visit.problems:
+        yield Emit({"type": "compaction.failed", **common, "reason": problem})
 
 
 def fold_failed(

@@ -1,6 +1,7 @@
 """One forced reduction of a view that the provider refused as too long. No model is asked.
 
 the same view again? → BudgetError
+a fold beside the agent has come to its end → its digest; and where that leaves too much:
 clear old results → fold into extracts → clip → remember → prune → the new record
 """
 
@@ -11,14 +12,17 @@ from dataclasses import replace
 from typing import Any
 
 from langgraph_compaction.changes import clipped, revised, with_overflow
+from langgraph_compaction.engine import VETOED
+from langgraph_compaction.engine.answers import background_fields
 from langgraph_compaction.engine.clearing import clear
 from langgraph_compaction.engine.condensing import condensed
-from langgraph_compaction.engine.effects import Effect, Emit, Propose
-from langgraph_compaction.engine.events import completed
+from langgraph_compaction.engine.effects import BackgroundFold, Effect, Emit, Propose
+from langgraph_compaction.engine.events import completed, told_problems
+from langgraph_compaction.engine.finished import finished
 from langgraph_compaction.engine.folding import folded
 from langgraph_compaction.engine.limits import too_large
 from langgraph_compaction.engine.pruning import pruned
-from langgraph_compaction.engine.tally import Change
+from langgraph_compaction.engine.tally import Change, Tally
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.engine.writing import Writer
 from langgraph_compaction.errors import RedactionError
@@ -38,7 +42,7 @@ ADVICE = (
 
 
 def overflow_steps(
-    visit: Visit, excess: Excess, *, node: str
+    visit: Visit, excess: Excess, *, node: str, fold: BackgroundFold | None = None
 ) -> Generator[Effect, object, Change | None]:
     """Reduce the view really, so that the call may be made once more.
 
@@ -46,6 +50,8 @@ def overflow_steps(
         visit: the thread as the refused call saw it.
         excess: what the provider said.
         node: name of the node whose call it was.
+        fold: the thread's fold beside the agent, None where there is none. While it runs, it is
+            not waited for.
 
     Returns:
         What changes in the state; the record always does.
@@ -65,20 +71,26 @@ def overflow_steps(
         "provider_limit": excess.named,
         "context_window": visit.policy.window,
     }
-    for problem in visit.problems:
-        yield Emit({"type": "compaction.failed", **common, "reason": problem})
+    yield from told_problems(visit, common)
     if visit.record.get("overflow") == _mark(visit, visit.record, node):
         yield from _given_up(visit, visit.record, room, AGAIN, common)
     vetoed = yield Propose({"type": "compaction.started", **common})
-    inner = replace(visit, policy=room.under(visit.policy))
-    record = yield from _reduced(inner, room, common, may_fold=not vetoed)
+    found = None
+    if fold is not None and not fold.running and not vetoed:
+        found = yield from finished(visit, fold, common)
+    inner, told, tally = replace(visit, policy=room.under(visit.policy)), common, Tally()
+    if found is not None and fold is not None:
+        inner, tally = replace(inner, record=found.record), found.tally
+        told = {**common, **background_fields(fold)}
+    record = inner.record
+    if found is None or inner.size(inner.layout(record)) > room.goal:
+        record = yield from _reduced(inner, room, common, may_fold=not vetoed)
     if inner.size(inner.layout(record)) > room.most:
         but = f"the provider refused {before} already"
         yield from _given_up(visit, record, room, but, common)
     record = revised(with_overflow(record, _mark(visit, record, node)), visit.run)
     change = yield from pruned(visit, record, common)
-    tally = _writer(visit).tally
-    yield Emit(completed(visit, record, tally, common, pruned=len(change.removed)))
+    yield Emit(completed(visit, record, tally, told, pruned=len(change.removed)))
     return change
 
 
@@ -123,8 +135,7 @@ def _reduced(
         if may_fold:
             record = yield from _folded(replace(visit, record=record), common)
         else:
-            vetoed = {**common, "reason": "The hook vetoed the fold."}
-            yield Emit({"type": "compaction.skipped", **vetoed})
+            yield Emit({"type": "compaction.skipped", **common, "reason": VETOED})
     fit = fit_view(visit.messages, record, visit.policy, visit.counter)
     if fit.limits != render_of(record, visit.policy.render):
         record = clipped(record, visit.messages, fit.limits)

@@ -21,8 +21,14 @@ from traceback import format_tb
 from typing import Any, NamedTuple
 
 from langgraph_compaction.digest.verifying import LONGEST, Reply
-from langgraph_compaction.engine.background import Raised, question_of
-from langgraph_compaction.engine.effects import BeginFold, CallFailed, CallModel, Emit
+from langgraph_compaction.engine.answers import Raised, question_of
+from langgraph_compaction.engine.effects import (
+    BackgroundFold,
+    BeginFold,
+    CallFailed,
+    CallModel,
+    Emit,
+)
 from langgraph_compaction.engine.tally import Spent
 from langgraph_compaction.run.attempts import finished
 
@@ -39,6 +45,11 @@ SLACK = 10.0
 LOOK_AGAIN = 0.5
 """Seconds after which who waits looks whether the event loop of the fold is still there."""
 
+FULL = "{running} folds run beside their agents already; this one begins at a later visit."
+"""Why a fold is not begun."""
+TAKEN = "Another visit has begun a fold of this thread beside the agent."
+"""Why a fold is not begun."""
+
 _log = logging.getLogger("langgraph_compaction")
 
 Key = Hashable
@@ -46,13 +57,23 @@ Asks = Callable[[CallModel], object]
 AwaitsAnswer = Callable[[CallModel], Awaitable[object]]
 
 
-class Fold:
-    """A fold that was begun beside the agent; see `engine.background.Ahead`.
+class BegunFold:
+    """A fold that was begun beside the agent; see `engine.effects.BackgroundFold`.
 
     Args:
         begun: what it was begun by.
         seconds: that its calls may take together; None: it is waited for `KEPT_SECONDS`.
         loop: the event loop that it runs on, None for a thread of its own.
+
+    Attributes:
+        until: where its span ends.
+        epoch: of the record that it began with.
+        spent: tokens of its calls, once it came to its end.
+        complete: whether all that it had to ask was answered.
+        told: whether the events of a visit that applied it have told of it.
+        over: done once no more answers will come, for who waits for it.
+        chars: characters of its answers, about.
+        task: where it runs on an event loop; None in a thread of its own, and once it is over.
     """
 
     def __init__(
@@ -120,11 +141,11 @@ class Fold:
         return self._loop is None or (self._loop is not blocked and self._loop.is_running())
 
 
-class Background:
+class BackgroundFolds:
     """The folds of one node that run, or wait for their threads. Safe to use from any thread."""
 
     def __init__(self) -> None:
-        self._folds: OrderedDict[Key, Fold] = OrderedDict()
+        self._folds: OrderedDict[Key, BegunFold] = OrderedDict()
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -134,27 +155,41 @@ class Background:
     def __len__(self) -> int:
         return len(self._folds)
 
-    def of(self, key: Key) -> Fold | None:
+    def of(self, key: Key) -> BegunFold | None:
         """The fold of a thread, None where there is none."""
         with self._lock:
             self._forget_old()
             return self._folds.get(key)
 
-    def add(self, key: Key, fold: Fold) -> bool:
-        """Add a fold that is about to begin; whether there is room, and none for this thread."""
+    def why_full(self, key: Key) -> str | None:
+        """Why no fold of a thread can begin now, in a sentence; None: it can."""
         with self._lock:
-            self._forget_old()
-            self._make_room()
-            running = sum(one.running for one in self._folds.values())
-            if running >= MOST_RUNNING or key in self._folds:
-                return False
-            self._folds[key] = fold
-            return True
+            return self._why_full(key)
 
-    def drop(self, key: Key) -> None:
-        """Forget a thread's fold; one that runs ends by itself, and nobody hears of it."""
+    def add(self, key: Key, fold: BegunFold) -> str | None:
+        """Add a fold that is about to begin, if it can; None, or why not, see `why_full`."""
         with self._lock:
-            self._folds.pop(key, None)
+            why = self._why_full(key)
+            if why is None:
+                self._folds[key] = fold
+            return why
+
+    def drop(self, key: Key, fold: BackgroundFold) -> None:
+        """Forget a thread's fold; one that runs ends by itself, and nobody hears of it.
+
+        Another visit may have dropped it already and begun the next one, which stays.
+        """
+        with self._lock:
+            if self._folds.get(key) is fold:
+                del self._folds[key]
+
+    def _why_full(self, key: Key) -> str | None:
+        self._forget_old()
+        self._make_room()
+        if key in self._folds:
+            return TAKEN
+        running = sum(one.running for one in self._folds.values())
+        return FULL.format(running=running) if running >= MOST_RUNNING else None
 
     def _forget_old(self) -> None:
         """Forget what is old, from the oldest on: every visit of every thread comes by here."""
@@ -175,34 +210,41 @@ class Background:
                 del self._folds[key]
 
 
-class Beside(NamedTuple):
+class FoldSlot(NamedTuple):
     """The place of one thread among the folds of a node.
 
     Attributes:
-        background: the node's folds.
+        folds: the node's folds.
         key: the thread, and the graph of it.
         seconds: that the calls of a fold may take together, None: no limit.
     """
 
-    background: Background
+    folds: BackgroundFolds
     key: Key
     seconds: float | None
 
     @property
-    def fold(self) -> Fold | None:
+    def fold(self) -> BegunFold | None:
         """The thread's fold, None where there is none."""
-        return self.background.of(self.key)
+        return self.folds.of(self.key)
 
-    def begin(self, effect: BeginFold, ask: Asks) -> None:
+    def why_full(self) -> str | None:
+        """Why no fold can begin here now, in a sentence; None: it can."""
+        return self.folds.why_full(self.key)
+
+    def begin(self, effect: BeginFold, ask: Asks) -> str | None:
         """Begin a fold, if there is room, in a daemon thread: the process may end before it.
+
+        Returns None, or why it was not begun.
 
         Args:
             effect: where its span ends, and its steps.
             ask: asks a tier, and raises what may end a run.
         """
-        fold = Fold(effect, self.seconds, None)
-        if not self.background.add(self.key, fold):
-            return
+        fold = BegunFold(effect, self.seconds, None)
+        why = self.folds.add(self.key, fold)
+        if why is not None:
+            return why
 
         def run() -> None:
             questions = _questions(effect.steps, fold)
@@ -217,12 +259,14 @@ class Beside(NamedTuple):
 
         context = copy_context()  # of tracing, and of the run that began it
         Thread(target=context.run, args=(run,), name="fold beside the agent", daemon=True).start()
+        return None
 
-    def abegin(self, effect: BeginFold, ask: AwaitsAnswer) -> None:
+    def abegin(self, effect: BeginFold, ask: AwaitsAnswer) -> str | None:
         """Begin a fold as a task of the running loop; see `begin`."""
-        fold = Fold(effect, self.seconds, asyncio.get_running_loop())
-        if not self.background.add(self.key, fold):
-            return
+        fold = BegunFold(effect, self.seconds, asyncio.get_running_loop())
+        why = self.folds.add(self.key, fold)
+        if why is not None:
+            return why
 
         async def run() -> None:
             questions = _questions(effect.steps, fold)
@@ -236,6 +280,7 @@ class Beside(NamedTuple):
                     call = questions.send(answer)
 
         fold.task = asyncio.create_task(run(), name="fold beside the agent")
+        return None
 
     def wait(self) -> bool:
         """Wait for the fold; whether there are answers. False at once where it cannot go on."""
@@ -258,13 +303,19 @@ class Beside(NamedTuple):
             await finished(fold.over, LOOK_AGAIN)
         return fold is not None and not fold.running
 
-    def drop(self) -> None:
-        """Forget the fold."""
-        self.background.drop(self.key)
+    def mark_told(self, fold: BackgroundFold) -> None:
+        """Note of the fold that events have told of it, if it is still this one."""
+        own = self.fold
+        if own is not None and own is fold:
+            own.told = True
+
+    def drop(self, fold: BackgroundFold) -> None:
+        """Forget the fold, if it is still this one."""
+        self.folds.drop(self.key, fold)
 
 
 def _questions(
-    steps: Generator[Any, object, object], fold: Fold
+    steps: Generator[Any, object, object], fold: BegunFold
 ) -> Generator[CallModel, object, None]:
     """The questions that the steps of a fold ask; each answer is kept.
 
@@ -311,7 +362,7 @@ def _let_go(error: BaseException, *, noted: bool) -> None:
 
 
 @contextmanager
-def _ending(fold: Fold) -> Iterator[None]:
+def _ending(fold: BegunFold) -> Iterator[None]:
     """Tell those who wait when a fold is over, however it ends."""
     try:
         yield

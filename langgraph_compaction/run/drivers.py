@@ -18,14 +18,16 @@ from langgraph_compaction.engine.effects import (
     BeginFold,
     CallFailed,
     CallModel,
+    CheckRoom,
     DropFold,
     Effect,
     Emit,
+    MarkTold,
     Propose,
 )
 from langgraph_compaction.engine.tally import Change
 from langgraph_compaction.run.attempts import Attempts, AttemptTimeoutError
-from langgraph_compaction.run.background import Beside
+from langgraph_compaction.run.background import FoldSlot
 from langgraph_compaction.run.faults import is_programming_error, is_refused, said_by
 from langgraph_compaction.run.overflow import is_overflow
 from langgraph_compaction.run.reporting import Report, outliving, summary_config
@@ -47,7 +49,7 @@ class Performer:
         raises: whether refused credentials and programming errors end the run.
         node: the node's name, as events have it.
         archive: where originals go that leave the channel; None: nowhere.
-        beside: where this thread's fold runs that is made beside the agent; None: nowhere.
+        slot: where this thread's fold runs that is made beside the agent; None: nowhere.
     """
 
     tiers: Sequence[Tier]
@@ -57,7 +59,7 @@ class Performer:
     raises: bool
     node: str = ""
     archive: archive.Archive | None = None
-    beside: Beside | None = None
+    slot: FoldSlot | None = None
 
     def perform(self, effect: Effect) -> object:
         """Perform one effect synchronously; the outcome is what the step is sent."""
@@ -66,10 +68,10 @@ class Performer:
         if isinstance(effect, ArchiveOriginals):
             return self._written(effect)
         if isinstance(effect, BeginFold):
-            return self.beside and self.beside.begin(effect, self._apart().ask)
+            return self.slot and self.slot.begin(effect, self._apart().ask)
         if isinstance(effect, AwaitFold):
             before = self.attempts.elapsed
-            over = self.beside is not None and self.beside.wait()
+            over = self.slot is not None and self.slot.wait()
             return Awaited(over, self.attempts.elapsed - before)
         return self._at_once(effect)
 
@@ -80,10 +82,10 @@ class Performer:
         if isinstance(effect, ArchiveOriginals):
             return await self._awritten(effect)
         if isinstance(effect, BeginFold):
-            return self.beside and self.beside.abegin(effect, self._apart().aask)
+            return self.slot and self.slot.abegin(effect, self._apart().aask)
         if isinstance(effect, AwaitFold):
             before = self.attempts.elapsed
-            over = self.beside is not None and await self.beside.await_()
+            over = self.slot is not None and await self.slot.await_()
             return Awaited(over, self.attempts.elapsed - before)
         return self._at_once(effect)
 
@@ -123,12 +125,18 @@ class Performer:
         """Who asks for a fold beside the agent: with a clock of its own, and after the run."""
         return replace(self, attempts=self.attempts.anew(), config=outliving(self.config))
 
-    def _at_once(self, effect: Emit | Propose | DropFold) -> bool:
-        if isinstance(effect, DropFold):
-            if self.beside is not None:
-                self.beside.drop()
-            return False
-        return self._told(effect.event)
+    def _at_once(self, effect: Emit | Propose | CheckRoom | MarkTold | DropFold) -> object:
+        if isinstance(effect, Emit | Propose):
+            return self._told(effect.event)
+        if self.slot is None:
+            return None
+        if isinstance(effect, CheckRoom):
+            return self.slot.why_full()
+        if isinstance(effect, MarkTold):
+            self.slot.mark_told(effect.fold)
+        else:
+            self.slot.drop(effect.fold)
+        return None
 
     def _told(self, event: dict[str, object]) -> bool:
         configurable = (self.config or {}).get("configurable") or {}

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from langgraph_compaction.record import CompactionRecord
+from langgraph_compaction.run.reporting import Report
 
 MOST_PLACES = 1_000
 """Threads, and graphs in them, whose newest fold is remembered; the oldest give way."""
@@ -37,6 +38,11 @@ class _Made(NamedTuple):
     epoch: int
     last: int
     newest: str
+
+    @property
+    def lost(self) -> str:
+        """What to say where it is not in the state."""
+        return LOST.format(last=self.last)
 
 
 class MadeFolds:
@@ -67,7 +73,7 @@ class MadeFolds:
     def lost(
         self, place: Place | None, record: CompactionRecord, messages: Sequence[BaseMessage]
     ) -> str | None:
-        """What to say of a fold that is not in the state, once for each; None: there is none.
+        """What to say of a fold that is not in the state, until it was `told`; None: there is none.
 
         Only where the thread has gone on since: a visit that is made again, or a rewind, finds the
         list as it was or shorter. Where a request comes right after the newest message of the fold,
@@ -89,11 +95,40 @@ class MadeFolds:
             index = _index_of(made.newest, messages)
             if index is None or index + 1 == len(messages):
                 return None
-            del self._made[place]
             if isinstance(messages[index + 1], HumanMessage) and place not in self._doubted:
+                del self._made[place]
                 _newest_of(self._doubted, place, None)
                 return None
-        return LOST.format(last=made.last)
+        return made.lost
+
+    def told(self, place: Place | None, lost: str) -> None:
+        """Forget a fold, now that it was told that it is lost.
+
+        Args:
+            place: as for `note`.
+            lost: what was said of it, as `lost` has it.
+        """
+        with self._lock:
+            made = None if place is None else self._made.get(place)
+            if place is not None and made is not None and made.lost == lost:
+                del self._made[place]
+
+    def telling(self, report: Report, place: Place | None, lost: str) -> Report:
+        """A report that forgets a lost fold once its event went out.
+
+        Args:
+            report: takes every event of a visit.
+            place: as for `note`.
+            lost: what there is to say, see `lost`.
+        """
+
+        def reporting(event: dict[str, Any]) -> bool:
+            vetoed = report(event)
+            if event["reason"] == lost:
+                self.told(place, lost)
+            return vetoed
+
+        return reporting
 
 
 def _index_of(name: str, messages: Sequence[BaseMessage]) -> int | None:
