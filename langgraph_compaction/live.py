@@ -33,6 +33,14 @@ def checked_live_state(given: Any) -> Callable[[Any], object]:
     return lambda state: "\n".join(_told(state, keys))
 
 
+def missing_channels(given: LiveState | None, state: Any) -> list[str]:
+    """The named channels of which a state has nothing, not even an empty value."""
+    if given is None or callable(given):
+        return []
+    keys = [given] if isinstance(given, str) else given
+    return [key for key in keys if optional_channel(state, key) is None]
+
+
 def _nothing(_: Any) -> str:
     return ""
 

@@ -28,7 +28,7 @@ from langgraph_compaction.given import (
     system_message,
     tool_schemas,
 )
-from langgraph_compaction.live import LiveState, checked_live_state
+from langgraph_compaction.live import LiveState, checked_live_state, missing_channels
 from langgraph_compaction.looking import Explanation, Measurement, explained, measured
 from langgraph_compaction.plan.counting import TokenCounter
 from langgraph_compaction.plan.decision import Decision, decide
@@ -167,6 +167,7 @@ class CompactionNode(Runnable[Any, Update]):
         self._hook = checked_hook(hook)
         self._redact = checked_redact(redact)
         self._live_state = checked_live_state(live_state)
+        self._live_channels = live_state
         self._archive = checked_archive(archive)
         self._folds = BackgroundFolds()
         self._made = MadeFolds()
@@ -334,6 +335,11 @@ class CompactionNode(Runnable[Any, Update]):
 
     def _live(self, state: Any, tokens: int) -> tuple[str, str | None]:
         """The live state as the view shows it, "" for nothing; and what is wrong with it, if so."""
+        for key in missing_channels(self._live_channels, state):
+            self._warn_once(
+                f"live_state: the state has no channel {key!r}, or nothing was written to it yet, "
+                "so that no view shows it."
+            )
         try:
             text = self._live_state(state)
         except Exception as error:  # noqa: BLE001  # a function of anybody's ends no run

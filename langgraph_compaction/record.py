@@ -23,6 +23,8 @@ LEAST_SEGMENT_TOKENS = 40
 EDITED = "edited"
 """``model`` of a segment whose text a person wrote; it is never condensed."""
 
+UPDATE_KEY = "compaction"
+"""Key of the record in an update of the node, where its channel has no other name."""
 RECORD_VERSION = 1
 """The version of the record's shape that this package writes, and the newest it reads."""
 
@@ -270,12 +272,8 @@ def checked_record(value: object) -> CompactionRecord:
             message names them.
         RecordVersionError: ``version`` is newer than `RECORD_VERSION`.
     """
-    if not isinstance(value, dict):
-        raise RecordError(
-            f"The compaction channel holds {type(value).__name__!r}, not a compaction record. "
-            "Declare it as `compaction: Annotated[CompactionRecord, merge_compaction]` and write "
-            f"only records into it ({{}} is the empty one). {REMEDY}"
-        )
+    if not isinstance(value, dict) or isinstance(value.get(UPDATE_KEY), dict):
+        raise RecordError(_no_record(value))
     version = value.get("version", RECORD_VERSION)
     if isinstance(version, int) and version > RECORD_VERSION:
         raise RecordVersionError(version, RECORD_VERSION)
@@ -300,6 +298,20 @@ def checked_record(value: object) -> CompactionRecord:
                 f"misread. Take both out, or neither. {REMEDY}"
             )
     return value  # type: ignore[return-value]  # checked field by field above
+
+
+def _no_record(value: object) -> str:
+    if isinstance(value, dict):
+        return (
+            "In place of the compaction record there is a state update with one in it. Outside a "
+            "graph merge what a visit returns into the state: state |= compact.invoke(state). "
+            f"{REMEDY}"
+        )
+    return (
+        f"The compaction channel holds {type(value).__name__!r}, not a compaction record. "
+        "Declare it as `compaction: Annotated[CompactionRecord, merge_compaction]` and write "
+        f"only records into it ({{}} is the empty one). {REMEDY}"
+    )
 
 
 def _check_chain(segments: Sequence[DigestSegment], last: int) -> None:

@@ -223,6 +223,28 @@ ONLY_IN_CODE = frozenset(
 """Arguments of the node that are no settings: most are objects, which no file or state holds."""
 IN_FILES = ("preset", "token_counter")
 """What a settings file may name beside settings: a preset to start from, and what counts tokens."""
+ELSEWHERE = {
+    "max_tokens_before_summary": 'trigger, such as ("tokens", 4_000)',
+    "max_tokens": "context_window, or target for what a fold comes down to",
+    "max_summary_tokens": "max_digest_tokens",
+    "messages_to_keep": 'keep, such as ("messages", 20)',
+    "summary_prompt": "prompt, instructions without a slot for the messages",
+    "initial_summary_prompt": "prompt, instructions without a slot for the messages",
+    "existing_summary_prompt": 'prompt or instructions, with digest="rolling"',
+    "final_prompt": "digest_header and digest_footer",
+    "summarizer": "the first argument of the node or the middleware",
+    "trim_tokens_to_summarize": "not needed: a span that is too long is read in parts",
+    "input_messages_key": "messages_key, an argument of the node itself",
+    "clear_at_least": "clear_min_share, a share of the view",
+    "clear_tool_inputs": "clear_argument_chars",
+    "exclude_tools": "protected_tools",
+    "placeholder": "not needed: it says what was cleared, and how to get it back",
+    "token_count_method": "token_counter, an argument of the node itself",
+    "truncate_args_settings": "clear_argument_chars",
+    "backend": 'archive, an argument of the node itself, with history="prune"',
+}
+"""What parameters of langmem, deepagents and LangChain's middlewares are called here; see
+docs/how-to/migrate.md."""
 _WHOLE_NUMBERS: dict[str, int] = {
     "min_keep": 0,
     "target": 1,
@@ -288,6 +310,8 @@ def _known(values: Mapping[str, Any]) -> dict[str, Any]:
                 f"{key!r} is not a setting: it stands in a settings file. In code start from one "
                 "of langgraph_compaction.presets, such as CompactionNode(..., **presets.PATTERN)."
             )
+        if key in ELSEWHERE:
+            raise ConfigurationError(f"{key!r} is not a setting; here it is {ELSEWHERE[key]}.")
         if key not in NAMES:
             near = get_close_matches(str(key)[:80], NAMES, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(NAMES)}."

@@ -8,7 +8,8 @@ nothing of the view after it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -27,6 +28,11 @@ AGREEMENT = 0.25
 """Share by which two such ratios may differ for a tokenizer to be the reason of both."""
 
 
+LEAST_GROWTH, GROWTH_SHARE = 1_000, 0.1
+"""Counted tokens, also as a share of the newest call's, by which the view has to have grown since a
+report for it to say whether the newest one is of the same view."""
+
+
 class Calibration(NamedTuple):
     """What corrects the count.
 
@@ -34,11 +40,15 @@ class Calibration(NamedTuple):
         reported: input tokens of the newest call, as the provider reported them.
         counted: tokens that the messages of that call count.
         slope: tokens that one counted token is; 1.0 where no three reports agree on it.
+        doubtful: whether it may be of another view than this one: while this one grew, the reports
+            did not. So it is where the messages were trimmed by somebody else, or another
+            package compacted them. It does not lower a count then.
     """
 
     reported: int
     counted: int
     slope: float
+    doubtful: bool = False
 
 
 def calibration(
@@ -57,17 +67,19 @@ def calibration(
         made_after: index into ``messages`` of the first one that was made under this view.
         window: tokens of the model's window, which no call can exceed; None where unknown.
     """
-    backward = _reports(messages, view, sizes, range(len(messages) - 1, made_after - 1, -1))
-    newest = next(backward, None)
+    reports = _reports(messages[made_after:], view, sizes)
+    newest = reports[-1] if reports else None
     if newest is None or not _possible(newest, window):
         return None
-    before = next((r for r in backward if newest.counted - r.counted >= LEAST_BASELINE), None)
+    if any(_outgrown(report, newest) for report in reports):
+        newest = newest._replace(doubtful=True)
+    before = next((r for r in reversed(reports) if _baseline(r, newest)), None)
     if before is None:
         return newest
     now = _slope(before, newest)
     if now > SLOPES[1]:
         return None
-    first = next(_reports(messages, view, sizes, range(made_after, len(messages))), before)
+    first = reports[0]
     if before.counted - first.counted < LEAST_BASELINE:
         return newest
     then = _slope(first, before)
@@ -81,22 +93,34 @@ def _possible(report: Calibration, window: int | None) -> bool:
     return enough and (window is None or report.reported <= window)
 
 
+def _baseline(report: Calibration, newest: Calibration) -> bool:
+    return newest.counted - report.counted >= LEAST_BASELINE
+
+
+def _outgrown(report: Calibration, newest: Calibration) -> bool:
+    """Whether the view has grown since a report as the newest report has not."""
+    growth = newest.counted - report.counted
+    enough = growth >= max(LEAST_GROWTH, GROWTH_SHARE * newest.counted)
+    return enough and _slope(report, newest) < SLOPES[0]
+
+
 def _slope(one: Calibration, later: Calibration) -> float:
     return (later.reported - one.reported) / (later.counted - one.counted)
 
 
 def _reports(
-    messages: Sequence[BaseMessage],
-    view: Sequence[BaseMessage],
-    sizes: Sequence[int],
-    order: Iterable[int],
-) -> Iterator[Calibration]:
-    """The reports of the messages of an order that stand in the view."""
-    for index in order:
-        reported = _input_tokens(messages[index])
-        place = _place(messages[index], view) if reported else None
-        if place is not None:
-            yield Calibration(reported, sum(sizes[:place]), 1.0)
+    messages: Sequence[BaseMessage], view: Sequence[BaseMessage], sizes: Sequence[int]
+) -> list[Calibration]:
+    """The reports of those of the messages that stand in the view, oldest first."""
+    reported = [(message, tokens) for message in messages if (tokens := _input_tokens(message))]
+    if not reported:
+        return []
+    before = list(accumulate(sizes, initial=0))
+    # Itself, or the copy that the view shows; ids may recur, and the newest counts.
+    places = {id(shown): place for place, shown in enumerate(view)}
+    named = {shown.id: place for place, shown in enumerate(view) if shown.id is not None}
+    found = ((places.get(id(one), named.get(one.id or "")), tokens) for one, tokens in reported)
+    return [Calibration(tokens, before[place], 1.0) for place, tokens in found if place is not None]
 
 
 def _input_tokens(message: BaseMessage) -> int:
@@ -140,12 +164,3 @@ def _ran_on_server(message: BaseMessage) -> bool:
 
 
 _OWN_CALLS = {"function_call", "custom_tool_call", "tool_call", "invalid_tool_call"}
-
-
-def _place(message: BaseMessage, view: Sequence[BaseMessage]) -> int | None:
-    """Where a message stands: itself, or the copy that the view shows; ids may recur."""
-    places = range(len(view) - 1, -1, -1)
-    found = next((place for place in places if view[place] is message), None)
-    if found is None and message.id:
-        found = next((place for place in places if view[place].id == message.id), None)
-    return found

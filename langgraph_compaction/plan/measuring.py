@@ -174,6 +174,8 @@ def look_at(thread: Thread, record: CompactionRecord | None = None) -> Look:
         tokens = report.reported + round((counted - report.counted) * report.slope)
         if policy is not thread.policy:  # live state is shown, and may have grown since that call
             tokens = max(tokens, policy.overhead + round(counted * report.slope))
+        if report.doubtful:
+            tokens = max(tokens, policy.call_tokens(counted))
         # What comes after a fold is judged without the report: less than counted is not promised.
         slope = max(1.0, report.slope)
         beyond = report.reported - report.counted * slope - policy.overhead

@@ -4,6 +4,7 @@ A to-do list in a channel of its own is in no message that outlives a fold. So t
 from the first digest on, behind all that the next view repeats.
 """
 
+import logging
 from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
@@ -284,3 +285,15 @@ def test_where_it_is_not_shown_it_exceeds_no_window() -> None:
     }
     compact.invoke(state)
     assert not live(compact.view(state))
+
+
+def test_a_channel_that_is_not_there_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    """A typo would show nothing, ever."""
+    compact = node(live_state=["todo", "plan"])
+    with caplog.at_level(logging.WARNING):
+        state = folded(compact, todos=TODOS, plan="")
+        for _ in range(3):
+            compact.view(state)
+    told = [one.getMessage() for one in caplog.records if "live_state" in one.getMessage()]
+    assert len(told) == 1
+    assert "no channel 'todo'" in told[0]

@@ -1,5 +1,6 @@
 """The provider's report of the newest call corrects the count, and only while it holds."""
 
+import time
 from typing import Any
 
 import pytest
@@ -338,3 +339,60 @@ def test_a_list_that_is_kept_at_one_length_has_reports_again_after_a_change() ->
     answer = AIMessage("Ok.", id="new", usage_metadata=usage(2_000))  # type: ignore[arg-type]
     trimmed = {**state, "messages": [*fresh, answer]}
     assert compact.measure(trimmed).reported == 2_000
+
+
+# ---- reports of another view
+
+
+def worked(reports: list[int]) -> list[BaseMessage]:
+    """A thread of equal steps whose calls had these input tokens by the provider's reports."""
+    messages: list[BaseMessage] = list(BEFORE)
+    for number, tokens in enumerate(reports):
+        answer = AIMessage(TEXT * 4, id=f"a{number}", usage_metadata=usage(tokens))  # type: ignore[arg-type]
+        messages += [answer, HumanMessage("Go on.", id=f"g{number}")]
+    return messages
+
+
+def honest(steps: int) -> list[int]:
+    """What a provider reports of calls with the whole thread."""
+    messages = worked([1] * steps)
+    places = [n for n, message in enumerate(messages) if isinstance(message, AIMessage)]
+    return [counted(messages[:place]) for place in places]
+
+
+def test_reports_of_trimmed_views_do_not_lower_the_count() -> None:
+    """An application, or another package, sent less than the thread: ours is sent next."""
+    whole = honest(30)
+    trimmed = [min(tokens, 4_000) for tokens in whole]
+    found = measured(worked(trimmed))
+    assert found.counted > 6_000
+    assert found.tokens >= found.counted
+    # As long as all was sent, a report may lower it.
+    lower = [round(tokens * 0.8) for tokens in whole]
+    found = measured(worked(lower))
+    assert found.tokens < found.counted
+
+
+def test_reports_that_fell_without_a_fold_do_not_lower_the_count() -> None:
+    """deepagents compacts in its own state: the messages stay, and a later report is of less."""
+    whole = honest(40)
+    fallen = [tokens if n < 25 else tokens - 4_000 for n, tokens in enumerate(whole)]
+    found = measured(worked(fallen))
+    assert found.reported == fallen[-1]
+    assert found.tokens >= found.counted
+
+
+def test_a_doubtful_report_may_still_raise_the_count() -> None:
+    """Agents with longer and shorter prompts write into one thread in turn."""
+    whole = honest(30)
+    found = measured(
+        worked([tokens + (3_000 if n % 2 else 6_000) for n, tokens in enumerate(whole)])
+    )
+    assert found.tokens >= found.counted + 3_000
+
+
+def test_many_reports_take_no_time_with_the_square_of_their_number() -> None:
+    messages = worked([1_000 + 500 * n for n in range(3_000)])
+    begun = time.process_time()
+    measured(messages, context_window=10_000_000)
+    assert time.process_time() - begun < 5

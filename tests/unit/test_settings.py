@@ -4,6 +4,7 @@ A value that cannot work shows itself hours later, as a loop on "hi", a bill, or
 So what can be known at construction is an error at construction.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
@@ -15,6 +16,7 @@ from langchain_core.messages import BaseMessage
 
 from langgraph_compaction import CompactionError, CompactionSettings, ConfigurationError, resolving
 from langgraph_compaction.plan.policy import Policy
+from langgraph_compaction.settings import ELSEWHERE, NAMES, ONLY_IN_CODE
 
 
 def direct(values: dict[str, Any]) -> CompactionSettings:
@@ -292,3 +294,14 @@ def test_a_callable_may_pin() -> None:
 
     rules: Sequence[Any] = (mine, {"type": "human"}, [{"type": "human"}], None)
     assert all(callable(resolved(trigger=None, pinned=rule).pinned) for rule in rules)
+
+
+@pytest.mark.parametrize("key", sorted(ELSEWHERE))
+def test_a_name_of_another_package_is_told_as_it_is_called_here(key: str) -> None:
+    """`max_tokens` is near `max_result_tokens` by its letters, and something else."""
+    with pytest.raises(ConfigurationError, match=rf"'{key}' is not a setting; here it is "):
+        CompactionSettings.of({key: 1})
+    told = ELSEWHERE[key]
+    named = re.findall(r"\b(?:[a-z]+_[a-z_]+|trigger|keep|prompt|archive)\b", told)
+    known = {*NAMES, *ONLY_IN_CODE}
+    assert any(name in known for name in named) or told.startswith(("not needed", "the first"))

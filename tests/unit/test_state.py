@@ -293,3 +293,10 @@ def test_settings_merge_key_by_key_and_replace_everything_else() -> None:
     assert (current, update) == before
     assert merge_settings(None, None) == {}
     assert merge_settings({"a": 1}, None) == merge_settings(None, {"a": 1}) == {"a": 1}
+
+
+def test_an_update_in_place_of_a_record_is_told() -> None:
+    """Handed back as the record, it would be read as an empty one, and all be folded anew."""
+    update: Any = {"compaction": {"version": 1, "revision": 1}}
+    with pytest.raises(RecordError, match=r"state \|= compact\.invoke\(state\)"):
+        checked_record(update)
