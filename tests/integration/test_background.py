@@ -6,11 +6,9 @@ not about, that one thread gets another's, or that something stays behind.
 
 import asyncio
 import gc
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -21,86 +19,33 @@ from langgraph.store.memory import InMemoryStore
 
 from langgraph_compaction import (
     CascadeExhaustedError,
-    CompactionNode,
     CompactionState,
     ExtractiveSummarizer,
     edit_digest,
     pin,
     request_compaction,
 )
+from langgraph_compaction.engine.effects import BeginFold
+from langgraph_compaction.plan.boundaries import Until
 from langgraph_compaction.run import background
+from tests.integration.gated import (
+    ONE,
+    TEXT,
+    WAIT,
+    Gate,
+    background_key,
+    messages,
+    node,
+    settled,
+    thread,
+    visits,
+)
 from tests.support.replay import good_summary
 from tests.support.validity import Rule, violations
 
-TEXT = "It was opened, cleaned, closed and run for an hour without a fault. " * 6
-ONE: Any = {"configurable": {"thread_id": "one"}}
-WAIT = 10.0
-"""Seconds after which a test that waits in vain gives up."""
 
-
-class Gate:
-    """A summariser that answers when it is let."""
-
-    def __init__(self) -> None:
-        self.prompts: list[str] = []
-        self.open = threading.Event()
-        self.answer: Callable[[list[BaseMessage]], str] = good_summary
-        self.answered = 0
-
-    def __call__(self, messages: list[BaseMessage]) -> str:
-        self.prompts.append(str(messages[-1].content))
-        assert self.open.wait(WAIT)
-        return self._told(messages)
-
-    async def awaited(self, messages: list[BaseMessage]) -> str:
-        self.prompts.append(str(messages[-1].content))
-        until = time.monotonic() + WAIT
-        while not self.open.is_set() and time.monotonic() < until:  # noqa: ASYNC110  # any loop
-            await asyncio.sleep(0.005)
-        return self._told(messages)
-
-    def _told(self, messages: list[BaseMessage]) -> str:
-        try:
-            return self.answer(messages)
-        finally:
-            self.answered += 1
-
-
-def messages(count: int, first: int = 0) -> list[BaseMessage]:
-    found: list[BaseMessage] = [HumanMessage("Check the pumps.", id="task")] if not first else []
-    return [*found, *(AIMessage(f"Pump {n}. {TEXT}", id=f"a{n}") for n in range(first, count))]
-
-
-def node(model: Any, **options: Any) -> CompactionNode:
-    values: dict[str, Any] = {
-        "context_window": 50_000,
-        "trigger": ("tokens", 900),
-        "keep": ("tokens", 300),
-        "background": True,
-        "clear": False,
-    }
-    return CompactionNode(model, **{**values, **options})
-
-
-def thread(count: int = 16, **more: Any) -> dict[str, Any]:
-    return {"messages": messages(count), "compaction": {}, **more}
-
-
-def settled(compact: CompactionNode, key: str = "one", *, running: bool = False) -> None:
-    """Wait until a thread's fold has come to an end (or is under way)."""
-    until = time.monotonic() + WAIT
-    while time.monotonic() < until:
-        fold = compact._folds.of(background_key(key))
-        if fold is None or fold.running == running:
-            return
-        time.sleep(0.005)
-    raise AssertionError("the fold does not come to an end")
-
-
-def background_key(name: str) -> Any:
-    from langgraph_compaction.archive.naming import namespace_of
-
-    return namespace_of(name, "")
+def kinds_of(events: list[dict[str, Any]]) -> list[str]:
+    return [event["type"].removeprefix("compaction.") for event in events]
 
 
 @pytest.fixture
@@ -108,14 +53,6 @@ def gate() -> Iterator[Gate]:
     found = Gate()
     yield found
     found.open.set()  # whatever a test left waiting
-
-
-def visits(compact: CompactionNode, state: dict[str, Any], config: Any = ONE) -> dict[str, Any]:
-    """The state after a visit; the input must not change."""
-    before = deepcopy(state)
-    update = compact.invoke(state, config)
-    assert state == before
-    return {**state, **update}
 
 
 # ---- the agent does not wait
@@ -490,6 +427,58 @@ def test_once_it_ended_a_run_the_next_run_asks_again(gate: Gate, error: Exceptio
     assert len(visits(compact, state)["compaction"]["segments"]) == 1
 
 
+def test_each_visit_says_that_a_setting_cannot_be_used(gate: Gate) -> None:
+    events: list[dict[str, Any]] = []
+    compact = node(gate, hook=events.append)
+    state = thread(compaction_settings={"keep": "nothing much"})
+
+    def told() -> list[str]:
+        found = kinds_of(events)
+        assert sum("compaction_settings" in one["reason"] for one in events) == 1
+        events.clear()
+        return found
+
+    for expected in (["failed", "started"], ["failed"], ["failed"]):
+        assert compact.invoke(state, ONE) == {}
+        assert told() == expected
+    gate.open.set()
+    settled(compact)
+    edited(state)
+    assert compact.invoke(state, ONE) == {}
+    assert told() == ["failed", "dropped", "started"]
+    settled(compact)
+    visits(compact, state)
+    assert told() == ["failed", "completed"]
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_that_a_fold_was_lost_is_said_once_whatever_the_visit_comes_to(
+    gate: Gate, waits: bool
+) -> None:
+    events: list[dict[str, Any]] = []
+    compact = node(gate, hook=events.append)
+    gate.open.set()
+    state = thread()
+    compact.invoke(state, ONE)
+    settled(compact)
+    assert visits(compact, state)["compaction"]
+    # The record does not reach the state, and the fold that was kept is gone.
+    fold = compact._folds.of(background_key("one"))
+    assert fold is not None
+    compact._folds.drop(background_key("one"), fold)
+    gate.open.clear()
+    if waits:
+        compact.invoke(state, ONE)
+    events.clear()
+    state["messages"] += messages(17, first=16)
+    for _ in range(2):
+        assert compact.invoke(state, ONE) == {}
+    lost = [event["reason"] for event in events if event["type"] == "compaction.failed"]
+    assert len(lost) == 1
+    assert "A fold was lost" in lost[0]
+    assert kinds_of(events) == ["failed"] if waits else ["failed", "started"]
+
+
 def test_a_veto_comes_before_anything_is_asked(gate: Gate) -> None:
     events: list[dict[str, Any]] = []
 
@@ -704,12 +693,20 @@ def test_what_nobody_comes_back_for_is_bounded(monkeypatch: pytest.MonkeyPatch) 
 def test_where_too_many_run_a_fold_begins_later(
     gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    events: list[dict[str, Any]] = []
     monkeypatch.setattr(background, "MOST_RUNNING", 3)
-    compact = node(gate)
-    for number in range(5):
+    compact = node(gate, hook=events.append)
+    for number in (0, 1, 2, 3, 4, 4):
         config: Any = {"configurable": {"thread_id": f"t{number}"}}
         assert compact.invoke(thread(), config) == {}
     assert len(compact._folds) == 3
+    # What cannot begin is not proposed, and each visit says why.
+    assert kinds_of(events) == ["started"] * 3 + ["skipped"] * 3
+    assert {(one["thread_id"], one["need"]) for one in events[3:]} == {
+        ("t3", "soft"),
+        ("t4", "soft"),
+    }
+    assert all(one["reason"].startswith("3 folds run beside") for one in events[3:])
     gate.open.set()
     for number in range(3):
         settled(compact, f"t{number}")
@@ -717,6 +714,39 @@ def test_where_too_many_run_a_fold_begins_later(
     assert compact.invoke(thread(), late) == {}
     settled(compact, "t4")
     assert len(compact.invoke(thread(), late)["compaction"]["segments"]) == 1
+
+
+def test_where_another_visit_of_the_thread_was_faster_it_is_said(gate: Gate) -> None:
+    events: list[dict[str, Any]] = []
+
+    def hook(event: dict[str, Any]) -> None:
+        events.append(event)
+        if len(events) == 1:
+            compact.invoke(thread(), ONE)
+
+    compact = node(gate, hook=hook)
+    assert compact.invoke(thread(), ONE) == {}
+    assert kinds_of(events) == ["started", "started", "skipped"]
+    assert events[-1]["reason"] == background.TAKEN
+    assert len(compact._folds) == 1
+
+
+def test_what_is_noted_or_dropped_is_the_fold_that_was_looked_at(gate: Gate) -> None:
+    folds = background.BackgroundFolds()
+    slot = background.FoldSlot(folds, "one", None)
+    begun = BeginFold(Until(3, frozenset()), 0, steps=iter(()))  # type: ignore[arg-type]  # not run
+    first, second = (background.BegunFold(begun, None, None) for _ in range(2))
+    assert folds.add("one", first) is None
+    slot.drop(first)
+    assert folds.add("one", second) is None
+    # A visit of a parallel run that still has the first one in its hands.
+    slot.mark_told(first)
+    slot.drop(first)
+    assert (slot.fold, second.told) == (second, False)
+    slot.mark_told(second)
+    assert second.told
+    slot.drop(second)
+    assert slot.fold is None
 
 
 def test_an_answer_without_end_is_not_kept_whole(gate: Gate) -> None:

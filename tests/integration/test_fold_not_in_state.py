@@ -1,17 +1,28 @@
 """When a node says that a fold of its own did not reach the state, and when it has to be silent."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Send
 
-from langgraph_compaction import CompactionNode, CompactionState
+from langgraph_compaction import (
+    CompactionNode,
+    CompactionState,
+    overflow_handler,
+    with_overflow_recovery,
+)
+from langgraph_compaction.middleware import CompactionMiddleware
 from tests.support.replay import good_summary
 
 TEXT = "It was opened, cleaned, closed and run for an hour without a fault. " * 6
@@ -115,3 +126,106 @@ def test_a_record_that_is_lost_at_the_end_of_each_run_is_told() -> None:
     # The first might be that of another run; not so the second in a row.
     assert line.told
     assert all("the graph around it has to have the record's channel" in one for one in line.told)
+
+
+# ---- folds that are made where a call is refused
+
+
+class Refused(BaseChatModel):
+    """A model whose window is smaller than the node's settings say."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "refused"
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        if len(messages) > 12:
+            raise ValueError("prompt is too long")
+        answer = AIMessage("All is well.", id="answer")
+        return ChatResult(generations=[ChatGeneration(message=answer)])
+
+
+def pumps(first: int, count: int) -> list[BaseMessage]:
+    return [AIMessage(f"Pump {n}. {TEXT}", id=f"p{n}") for n in range(first, count)]
+
+
+def given() -> list[BaseMessage]:
+    return [HumanMessage("Check the pumps.", id="task"), *pumps(0, 16)]
+
+
+OPTIONS: Any = {"context_window": 50_000, "keep": ("tokens", 300), "min_keep": 2, "clear": False}
+
+
+def by_handler(compact: CompactionNode) -> None:
+    builder = StateGraph(CompactionState)
+    builder.add_node(
+        "agent",
+        lambda state: {"messages": [Refused().invoke(compact.view(state))]},
+        error_handler=overflow_handler(compact),
+    )
+    builder.add_edge(START, "agent")
+    graph = builder.compile(checkpointer=InMemorySaver())
+    assert graph.invoke({"messages": given()}, config())["compaction"]["segments"]
+
+
+def in_a_branch(compact: CompactionNode) -> None:
+    def fan_out(state: CompactionState) -> list[Send]:
+        return [Send("agent", {"messages": state["messages"], "compaction": {}})]
+
+    builder = StateGraph(CompactionState)
+    builder.add_node(
+        "agent",
+        lambda state: {"messages": [Refused().invoke(compact.view(state))]},
+        error_handler=overflow_handler(compact),
+    )
+    builder.add_conditional_edges(START, fan_out, ["agent"])
+    graph = builder.compile(checkpointer=InMemorySaver())
+    assert not graph.invoke({"messages": given()}, config())["compaction"]
+
+
+def outside(compact: CompactionNode) -> None:
+    answer = with_overflow_recovery(Refused(), compact).invoke(
+        {"messages": given(), "compaction": {}}, config()
+    )
+    assert answer.text == "All is well."
+
+
+@pytest.mark.parametrize(
+    ("way", "told"), [(by_handler, True), (in_a_branch, False), (outside, False)]
+)
+def test_a_reduction_that_was_to_commit_and_is_lost_is_told(
+    way: Callable[[CompactionNode], None], told: bool
+) -> None:
+    events: list[dict[str, Any]] = []
+    compact = CompactionNode(good_summary, hook=events.append, **OPTIONS)
+    way(compact)
+    assert "completed" in {event["type"].removeprefix("compaction.") for event in events}
+    assert is_told_as_lost(compact, events) == told
+
+
+@pytest.mark.parametrize("shortened", [False, True])
+def test_so_is_that_of_a_middleware_unless_it_was_not_to_commit(shortened: bool) -> None:
+    class Shortening(AgentMiddleware[Any, Any]):
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            kept = [m for m in request.messages if not shortened or m.id != "p2"]
+            return handler(request.override(messages=kept))
+
+    events: list[dict[str, Any]] = []
+    middleware: Any = CompactionMiddleware(good_summary, hook=events.append, **OPTIONS)
+    agent: Any = create_agent(
+        Refused(), [], middleware=[Shortening(), middleware], checkpointer=InMemorySaver()
+    )
+    state = agent.invoke({"messages": given()}, config())
+    assert bool(state.get("compaction")) != shortened
+    assert is_told_as_lost(middleware.node, events) != shortened
+
+
+def is_told_as_lost(compact: CompactionNode, events: list[dict[str, Any]]) -> bool:
+    """Whether a visit says so that finds the messages and no record; the next one is silent."""
+    events.clear()
+    gone: Any = {"messages": [*given(), AIMessage("All is well.", id="answer")], "compaction": {}}
+    for _ in range(2):
+        assert compact.invoke(gone, config()) == {}
+    lost = [event for event in events if "A fold was lost" in event["reason"]]
+    assert len(lost) <= 1
+    return bool(lost)
