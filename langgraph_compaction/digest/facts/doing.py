@@ -29,9 +29,9 @@ words with a digit or mark, such as an address, one of `NAME_CHARS` is enough.""
 NAME_CHARS = 4
 """Characters of such a word at least: "7" and "v2" stand in many lines."""
 
-PAST = (prompts.FINDINGS, prompts.DONE, prompts.REFERENCES)
-"""Sections that tell what was. No other tells of a deed, and least of all one of a user's own name:
-it may be about what is open."""
+TELLING = (prompts.CONSTRAINTS, prompts.FINDINGS, prompts.DONE, prompts.REFERENCES)
+"""Sections that tell what was, or what the user said. No other tells of a deed, and least of all one
+of a user's own name: it may be about what is open."""
 _WISHES = (cues.OPEN, cues.INTENT, cues.FIRM, cues.SOFT)
 _STATEMENTS = re.compile(r"(?<=[.!?])\s|[;。！？；]")
 
@@ -104,12 +104,12 @@ def _statements(text: str) -> Iterator[tuple[str, bool]]:
     may be one: a summary without any tells of the past, too.
     """
     section: str | None = None
-    past = True
+    telling = True
     for row, found in zip(text.splitlines(), headings(text), strict=True):
         if found is not None:
-            section, past = found.section, found.section in PAST
+            section, telling = found.section, found.section in TELLING
         done = section == prompts.DONE
-        if past:
+        if telling:
             for part in _STATEMENTS.split(row if found is None else found.rest):
                 sentence = Sentence.of(part)
                 if not any(cue(sentence) for cue in ((cues.OPEN,) if done else _WISHES)):
