@@ -30,8 +30,8 @@ NAME_CHARS = 4
 """Characters of such a word at least: "7" and "v2" stand in many lines."""
 
 TELLING = (prompts.CONSTRAINTS, prompts.FINDINGS, prompts.DONE, prompts.REFERENCES)
-"""Sections that tell what was, or what the user said. No other tells of a deed, and least of all one
-of a user's own name: it may be about what is open."""
+"""Sections that tell what was, or what the user said. No other tells of a deed, and least of all
+one of a user's own name: it may be about what is open."""
 _WISHES = (cues.OPEN, cues.INTENT, cues.FIRM, cues.SOFT)
 _STATEMENTS = re.compile(r"(?<=[.!?])\s|[;。！？；]")
 
