@@ -17,6 +17,8 @@ from tests.support.replay import absent
 
 MARK_CHARS = 40
 """Characters by which a message is known in a prompt: each has to begin with a text of its own."""
+RECORD = "<record>"
+"""Stands in what was read where there were digests in it."""
 _ENTRY = re.compile(rf"{DIGEST_WORD} entry (\d+):")
 _ADDED = re.compile(r"summarization|:gap$|:unanswered:")  # in ids of what the view itself puts in
 
@@ -32,14 +34,23 @@ class Ledger:
         self._read: dict[int, str] = {}
 
     def __call__(self, messages: list[BaseMessage]) -> str:
+        return digest(self.entered(transcript(messages)))
+
+    def entered(self, read: str) -> int:
+        """The number of a new entry, for a digest that was written from what was read."""
         number = next(self._numbers)
-        self._read[number] = transcript(messages)
-        return digest(number)
+        self._read[number] = read
+        return number
+
+    def read_for(self, text: str) -> str:
+        """What was read for the digest that a text is; "" for one that bears no number."""
+        numbers = _ENTRY.findall(text)
+        return self._read[int(numbers[-1])] if numbers else ""
 
     @property
     def folds(self) -> list[str]:
         """What was read for each fold; what was read to condense digests is not among it."""
-        return [text for text in self._read.values() if "<record>" not in text]
+        return [text for text in self._read.values() if RECORD not in text]
 
     def covers(self, view: Iterable[BaseMessage]) -> str:
         """What was read for the digests that a view shows, and for those that these condense."""

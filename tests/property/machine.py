@@ -38,6 +38,7 @@ from langgraph_compaction import (
     CompactionNode,
     CompactionState,
     ConfigurationError,
+    ExtractiveSummarizer,
     ModelTier,
     create_recall_tool,
     edit_digest,
@@ -48,17 +49,19 @@ from langgraph_compaction import (
     request_compaction,
     restore,
 )
-from langgraph_compaction.archive import namespace_of
+from langgraph_compaction.engine import fallback
+from langgraph_compaction.run.context import place_of
 from langgraph_compaction.state import UNSET
 from tests.support.branches import Branch, State
 from tests.support.moody import BAD, Moody
 from tests.support.promises import BrokenPromiseError, Fault, Promise, Tally, expect
 from tests.support.runtimes import runtime
-from tests.support.sources import Sources
+from tests.support.sources import Extracts, Sources
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 PROSE = "The pump was opened, cleaned and closed again, and runs without a fault. "
 SIZES = {"short": 1, "middle": 4, "long": 12, "huge": 90}
+CLEARS = {"clear": True, "clear_min_chars": 50, "clear_keep": 1, "clear_min_share": 0.0}
 SETTINGS: list[dict[str, Any]] = [
     {"trigger": ["tokens", 200]},
     {"trigger": ["messages", 6]},
@@ -76,7 +79,7 @@ SETTINGS: list[dict[str, Any]] = [
     {"digest_role": "human"},
     {"task": "latest"},
     {"task": None},
-    {"clear": True, "clear_min_chars": 50, "clear_keep": 1},
+    CLEARS,
     {"clear": False},
     {"history": "prune"},
     {"history": "full"},
@@ -151,6 +154,7 @@ class Machine(RuleBasedStateMachine):
         self.ended = False
         self.sources = Sources()
         self.model = Moody(sources=self.sources)
+        fallback.FALLBACK = Extracts(self.sources.ledger)  # type: ignore[assignment]
         self.store = InMemoryStore()
         self.saver = _saver()
         self.branch = Branch()
@@ -237,6 +241,7 @@ class Machine(RuleBasedStateMachine):
                 self._happened(f"a visit wrote {name}")
         if gone:
             self._happened("a visit pruned")
+        self.erased -= {str(message.id) for message in gone}  # they are in the archive again
         for message in gone:
             self._is_found(message)
 
@@ -277,15 +282,14 @@ class Machine(RuleBasedStateMachine):
         turns=st.integers(0, 8),
         size=sizes,
         values=st.sampled_from([{}, *SETTINGS]),
-        pruned=st.booleans(),
+        own=st.sampled_from([{}, {"history": "prune"}, {"history": "prune"}, CLEARS]),
         pinned=st.booleans(),
     )
     @_step
     def begin(
-        self, turns: int, size: str, values: dict[str, Any], *, pruned: bool, pinned: bool
+        self, turns: int, size: str, values: dict[str, Any], own: dict[str, Any], *, pinned: bool
     ) -> None:
         """A thread that was used before compaction was added to its graph."""
-        own = {"history": "prune"} if pruned else {}
         self._people({"compaction_settings": {**own, **values}})
         self._converse(turns, size, 1)
         if pinned and turns:
@@ -450,10 +454,13 @@ class Machine(RuleBasedStateMachine):
             right = removed == hidden - marked and not self._segments
             expect(Promise.BY_HAND, holds=right, detail=f"a forget removed {removed}")
             gone = set(self.branch.pruned)
+            forgotten = [m for m in self.branch.full if m.id in gone]
             self.branch.full = [m for m in self.branch.full if m.id not in gone]
             self.branch.pruned = set()
             if everywhere:
                 self.erased |= gone.union(*(branch.pruned for _, branch in self.earlier))
+                for message in forgotten:
+                    self._is_found(message)
             self._happened("a digest was forgotten")
             self._remember()
 
@@ -471,9 +478,12 @@ class Machine(RuleBasedStateMachine):
     def _is_found(self, message: BaseMessage) -> None:
         here = runtime(self.values, THREAD, self.store)
         answer = str(recall.invoke({"id": message.id, "runtime": here}))
-        if message.id not in self.erased:
-            found = str(message.content)[:60] in answer
-            expect(Promise.FOUND, holds=found, detail=f"{message.id}: {answer[:200]}")
+        present = any(one.id == message.id for one in self.values["messages"])
+        due = present or message.id not in self.erased
+        found = str(message.content)[:60] in answer
+        expect(Promise.FOUND, holds=found == due, detail=f"{message.id}: {answer[:200]}")
+        if not due:
+            self._happened("what was erased was looked up")
 
     # ---- visits
 
@@ -522,7 +532,7 @@ class Machine(RuleBasedStateMachine):
         self._invoke({"configurable": beside})
         self._settle()
         self._check()
-        if self.compact._folds.of(namespace_of("t")) is not None:
+        if self.compact._folds.of(place_of(THREAD)) is not None:
             self._happened("a fold was begun beside the agent")
         if meanwhile == "says":
             self._converse(1, "short", 0)
@@ -539,7 +549,7 @@ class Machine(RuleBasedStateMachine):
 
     def _settle(self) -> None:
         until = time.monotonic() + 60
-        while (fold := self.compact._folds.of(namespace_of("t"))) is not None and fold.running:
+        while (fold := self.compact._folds.of(place_of(THREAD))) is not None and fold.running:
             assert time.monotonic() < until, "a fold beside the agent does not end"
             time.sleep(0.001)
 
@@ -625,6 +635,7 @@ class Machine(RuleBasedStateMachine):
             raise BrokenPromiseError(faults)
 
     def teardown(self) -> None:
+        fallback.FALLBACK = ExtractiveSummarizer()
         if self.ended:
             return
         try:

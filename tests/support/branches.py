@@ -142,8 +142,7 @@ class Branch:
             self.cleared |= self.pruned
         away = hidden | {name for name in self.pruned - self.cleared if name not in ids}
         outdated = [name for one in segments for name in sources.outdated(one, self.full)]
-        order = [str(message.id) for message in self.full]
-        sources.note(segments, self._record.get("segments", []), away, order)
+        sources.note(segments)
         covers = [sources.of(segment) for segment in segments]
         covered = set().union(*covers)
         found = [
