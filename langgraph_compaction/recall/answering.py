@@ -25,6 +25,7 @@ from langgraph_compaction.recall.originals import (
 )
 from langgraph_compaction.recall.searching import Search
 from langgraph_compaction.record import CompactionRecord
+from langgraph_compaction.view.anchors import locate
 from langgraph_compaction.view.blocks import block_type, blocks_of, is_call, is_reasoning
 
 Content = str | list[str | dict[str, Any]]
@@ -39,6 +40,10 @@ HEADER = (
 )
 """Opens every answer that holds originals."""
 
+CLEARED = (
+    "Older messages were archived, but this chat was cleared or cut since: they are not looked up."
+)
+"""Said where the digest of what was archived is not shown any more."""
 _BOTH = "[A message and a call have this id: first the message, then the call and its result.]"
 _ELSEWHERE = (
     "The record names archived originals that the recall tool %r does not find. If the node has "
@@ -123,7 +128,7 @@ def steps_of_answer(
     fault = request.fault(search=options.search)
     if fault:
         return fault
-    archived, note = yield from _archived(record, archive, options.name)
+    archived, note = yield from _archived(messages, record, archive, options.name)
     originals = with_archived(in_state(messages, record), archived)
     answer = _Answer(request, options, note)
     if request.id:
@@ -140,14 +145,20 @@ def steps_of_answer(
 
 
 def _archived(
-    record: CompactionRecord, archive: Archive | None, tool: str
+    messages: Sequence[BaseMessage],
+    record: CompactionRecord,
+    archive: Archive | None,
+    tool: str,
 ) -> Steps[tuple[list[Archived], str]]:
-    """What the archive holds of this branch, and a sentence where something is out of reach."""
+    """What the archive holds of this chat, and a sentence where something is out of reach."""
     heads = heads_of(record)
     if not heads:
         return [], "Folded messages of it were removed and not kept." if record.get(
             "pruned"
         ) else ""
+    anchor = locate(messages, record)
+    if anchor.position > 0 and not anchor.digest:
+        return [], CLEARED
     if archive is None:
         _log.warning(_ELSEWHERE, tool)
         return [], "Older messages were archived, but this run has no store or no thread."
@@ -157,11 +168,16 @@ def _archived(
         _log.warning("The archive could not be read.", exc_info=True)
         return [], f"The archive of older messages could not be read ({type(error).__name__})."
     links = {key for one in found for key in (one.previous, *one.also) if key}
-    if links.union(heads) <= {one.key for one in found}:
-        return found, ""
+    complete = links.union(heads) <= {one.key for one in found}
+    # The digest of a chat that was cleared began anew; the archive goes on, so that all of it can
+    # be forgotten.
+    begins = record["segments"][0]["first_index"] if record.get("segments") else 0
+    shown = [one for one in found if one.position >= begins] if begins > 0 else found
+    if complete:
+        return shown, "" if len(shown) == len(found) else CLEARED
     _log.warning(_ELSEWHERE, tool)
     which = "Some older messages" if found else "Older messages"
-    return found, f"{which} were archived, but are not in the store that this tool reads."
+    return shown, f"{which} were archived, but are not in the store that this tool reads."
 
 
 @dataclass(frozen=True, slots=True)
