@@ -95,22 +95,40 @@ def checked_output_key(given: Any, taken: Sequence[str]) -> str | None:
 def tool_schemas(
     given: Any, settings: CompactionSettings, most: int | None
 ) -> list[dict[str, Any]]:
-    """Schemas of the agent's tools; what in the settings does not match them is told."""
+    """Schemas of the agent's tools; what in the settings does not match them is logged.
+
+    Args:
+        given: the tools.
+        settings: the node's own settings.
+        most: tokens that the results of one step may have; None: any number.
+
+    Raises:
+        ConfigurationError: something among them is no tool, or none is the one that
+            ``recall_tool`` names.
+    """
     schemas = checked_tools(given)
     if not schemas:
         return schemas
     mismatch = tool_mismatch(settings.recall_tool, given)
     if mismatch and settings.recall_tool is not None:
         raise ConfigurationError(mismatch)
+    for warning in tool_warnings(settings, given, most):
+        logger.warning(warning)
+    return schemas
+
+
+def tool_warnings(
+    settings: CompactionSettings, tools: Sequence[Any], most: int | None
+) -> list[str]:
+    """What in a node's settings does not match the agent's tools; arguments as `tool_schemas`."""
     # These do no harm where they name no tool, and other agents of the thread may have them.
     named = {
         "protected_tools": settings.protected_tools,
         "pinned": pinned_tools(settings.pinned),
     }
-    unknown = unknown_names(named, given)
-    for warning in filter(None, (mismatch, long_pages(given, most), *unknown)):
-        logger.warning(warning)
-    return schemas
+    mismatch = tool_mismatch(settings.recall_tool, tools)
+    found = (mismatch, long_pages(tools, most), *unknown_names(named, tools))
+    return [warning for warning in found if warning]
 
 
 def counter_for(given: Any, agent_model: Any) -> TokenCounter:

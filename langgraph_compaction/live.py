@@ -13,36 +13,52 @@ LiveState = str | Sequence[str] | Callable[[Any], str | None]
 """Names of channels, or a function from the graph's state to a text."""
 
 
-def checked_live_state(given: Any) -> Callable[[Any], object]:
-    """The function from a state to what is shown of it; its text is anybody's, and not checked yet.
+class LiveChannels:
+    """What the application holds of a thread beside its messages.
+
+    Args:
+        given: names of channels, or a function; None: nothing.
 
     Raises:
-        ConfigurationError: ``given`` is no `LiveState`.
+        ConfigurationError: it is none of these.
     """
-    if given is None:
-        return _nothing
-    if callable(given):
-        function: Callable[[Any], object] = given
-        return function
-    keys = [given] if isinstance(given, str) else given
-    if not _are_names(keys):
-        raise ConfigurationError(
-            f"live_state: {given!r} has to be the name of a channel such as "
-            '"todos", a list of names, or a function from the state to a text.'
-        )
-    return lambda state: "\n".join(_told(state, keys))
 
+    def __init__(self, given: LiveState | None) -> None:
+        self._function: Callable[[Any], object] | None = given if callable(given) else None
+        keys: Any = [given] if isinstance(given, str) else given
+        if given is None or self._function is not None:
+            keys = []
+        elif not _are_names(keys):
+            raise ConfigurationError(
+                f"live_state: {given!r} has to be the name of a channel such as "
+                '"todos", a list of names, or a function from the state to a text.'
+            )
+        self._keys: Sequence[str] = keys
 
-def missing_channels(given: LiveState | None, state: Any) -> list[str]:
-    """The named channels of which a state has nothing, not even an empty value."""
-    if given is None or callable(given):
-        return []
-    keys = [given] if isinstance(given, str) else given
-    return [key for key in keys if optional_channel(state, key) is None]
+    def missing(self, state: Any) -> Iterator[str]:
+        """A line for each named channel of which a state has nothing, not even an empty value."""
+        for key in self._keys:
+            if optional_channel(state, key) is None:
+                yield (
+                    f"live_state: the state has no channel {key!r}, or nothing was written to it "
+                    "yet, so that no view shows it."
+                )
 
+    def read(self, state: Any) -> tuple[str, str | None]:
+        """The text, "" for nothing; and what is wrong, None where nothing is.
 
-def _nothing(_: Any) -> str:
-    return ""
+        A function of anybody's ends no run: where it fails, there is nothing to show.
+        """
+        if self._function is None:
+            return "\n".join(_told(state, self._keys)).strip(), None
+        try:
+            text = self._function(state)
+        except Exception as error:  # noqa: BLE001  # see above
+            return "", f"live_state: the function raised {error!r}; the view is without it."
+        if text is None or isinstance(text, str):
+            return (text or "").strip(), None
+        kind = type(text).__name__
+        return "", f"live_state: the function returned a {kind}, and has to return a text or None."
 
 
 def _are_names(keys: Any) -> TypeGuard[Sequence[str]]:

@@ -6,6 +6,7 @@ Needs the ``langchain`` extra: ``pip install "langgraph-compaction[langchain]"``
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, NotRequired, cast
 
 from langchain_core.messages import ToolMessage
@@ -15,9 +16,9 @@ from langgraph.types import Command
 from typing_extensions import TypedDict, override
 
 from langgraph_compaction.errors import ConfigurationError
+from langgraph_compaction.given import tool_warnings
 from langgraph_compaction.handoffs import with_record
 from langgraph_compaction.node import CompactionNode
-from langgraph_compaction.plan.recalling import long_pages, tool_mismatch
 from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.recovery import Recovery
 from langgraph_compaction.run.reporting import logger
@@ -30,6 +31,7 @@ from langgraph_compaction.state import (
     updated,
 )
 from langgraph_compaction.view.live import sent_with
+from langgraph_compaction.visiting import most_result_tokens
 
 try:
     from langchain.agents.middleware import (
@@ -87,10 +89,9 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
     Args:
         model: writes the digests, as for `CompactionNode`.
         options: everything else that `CompactionNode` takes: ``agent_model``, ``settings``,
-            ``token_counter``, ``tools``, ``hook``, ``redact``, ``live_state``, ``archive``,
-            ``compaction_key``,
-            values of `CompactionSettings` by name, and ``name``, the middleware's name in the
-            agent's graph (default: the class's).
+            ``token_counter``, ``tools``, ``system_prompt``, ``hook``, ``redact``, ``live_state``,
+            ``archive``, ``compaction_key``, ``settings_key``, values of `CompactionSettings` by
+            name, and ``name``, the middleware's name in the agent's graph (default: the class's).
 
     Attributes:
         node: the node that does the work, for its `measure` and `view`.
@@ -105,7 +106,9 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
     def __init__(self, model: Any, **options: Any) -> None:
         super().__init__()
         self.node = CompactionNode(model, **{"name": type(self).__name__, **options})
-        self._recovery = Recovery(self.node, "model", prune=False)
+        # "model" is the name of create_agent's own node.
+        self._visits = self.node._visits  # noqa: SLF001  # the node's other door
+        self._recovery = Recovery(self._visits, "model", prune=False)
         if self.node.messages_key != MESSAGES_KEY:
             raise ConfigurationError(
                 f"messages_key: {self.node.messages_key!r} cannot be used with create_agent, which "
@@ -116,9 +119,9 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
                 f"output_messages_key: {self.node.output_messages_key!r} is for a hook; the "
                 "middleware hands the view to the model itself. Leave it out."
             )
+        # What does not match tools that the node was given, it has told.
         given = options.get("tools")
-        # What is wrong with tools that the node was given, it has logged.
-        self._mismatch = self._wrong_with(given) if given else None
+        self._told = bool(given and self._wrong_with(given))
         keys = self.node.compaction_key, self.node.settings_key
         if keys != (COMPACTION_KEY, SETTINGS_KEY):
             self.state_schema = _state_schema(*keys)
@@ -157,8 +160,11 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         while True:  # it ends: a reduced state remembers that it was reduced
             try:
                 response = handler(self._viewed(request, state))
-            except Exception as error:  # noqa: BLE001  # _recovery raises what it is not for
-                update = self._recovery.update(state, error, get_config())
+            except Exception as error:
+                reduced = self._recovery.update(state, error, get_config())
+                if reduced is None:
+                    raise
+                update = reduced
                 state = updated(state, update)
             else:
                 return self._with_update(request, response, update)
@@ -174,8 +180,11 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         while True:
             try:
                 response = await handler(self._viewed(request, state))
-            except Exception as error:  # noqa: BLE001  # the same
-                update = await self._recovery.aupdate(state, error, get_config())
+            except Exception as error:
+                reduced = await self._recovery.aupdate(state, error, get_config())
+                if reduced is None:
+                    raise
+                update = reduced
                 state = updated(state, update)
             else:
                 return self._with_update(request, response, update)
@@ -214,11 +223,12 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         self, request: ModelRequest[ContextT], state: Mapping[str, Any]
     ) -> ModelRequest[ContextT]:
         self._compare(request.tools)
-        layout, live = self.node._sight(state, None)  # noqa: SLF001  # the node's other face
+        layout, live = self._visits.layout(state, None)
         if request.system_message is None or not layout.alternates:
             # The agent's prompt stays apart: a middleware behind this one may replace it.
             return request.override(messages=cast("list[Any]", sent_with(layout, live)))
-        prompt, *view = cast("list[Any]", self.node.view(state, request.system_message))
+        layout = replace(layout, leading=[request.system_message, *layout.leading])
+        prompt, *view = cast("list[Any]", sent_with(layout, live))
         return request.override(system_message=prompt, messages=view)
 
     def _with_update(
@@ -239,15 +249,19 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         return ExtendedModelResponse(model_response=response, command=Command(update=update))
 
     def _compare(self, tools: Sequence[Any]) -> None:
-        """Log once where the agent's tools and the node's settings do not match."""
-        if self._mismatch is None:
-            self._mismatch = self._wrong_with(tools)
-            if self._mismatch:
-                logger.warning(self._mismatch)
+        """Log once where the agent's tools and the node's settings do not match.
 
-    def _wrong_with(self, tools: Sequence[Any]) -> str | None:
-        most = self.node._max_result_tokens  # noqa: SLF001  # the node's other face
-        return tool_mismatch(self.node.settings.recall_tool, tools) or long_pages(tools, most)
+        Not only at the first call: other middlewares bring tools to some calls and not to others.
+        """
+        if self._told:
+            return
+        for warning in self._wrong_with(tools):
+            self._told = True
+            logger.warning(warning)
+
+    def _wrong_with(self, tools: Sequence[Any]) -> list[str]:
+        most = most_result_tokens(self._visits.levels)
+        return tool_warnings(self.node.settings, tools, most)
 
 
 def _seen(request: ModelRequest[Any]) -> dict[str, Any]:

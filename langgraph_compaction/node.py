@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property
 from os import PathLike
 from typing import Any
 
-from langchain_core.messages import BaseMessage, RemoveMessage, SystemMessage
+from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.store.base import BaseStore
 
 from langgraph_compaction.digest.redaction import Redact, checked_redact
-from langgraph_compaction.engine import Steps, compaction_steps
-from langgraph_compaction.engine.background import background_steps, due
-from langgraph_compaction.engine.tally import Change
-from langgraph_compaction.engine.visit import Visit
-from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.given import (
     checked_output_key,
     chosen_counter,
@@ -28,47 +20,27 @@ from langgraph_compaction.given import (
     system_message,
     tool_schemas,
 )
-from langgraph_compaction.live import LiveState, checked_live_state, missing_channels
+from langgraph_compaction.live import LiveChannels, LiveState
 from langgraph_compaction.looking import Explanation, Measurement, explained, measured
 from langgraph_compaction.plan.counting import TokenCounter
-from langgraph_compaction.plan.decision import Decision, decide
-from langgraph_compaction.plan.requests import read_request
-from langgraph_compaction.plan.schemas import beside_messages
+from langgraph_compaction.plan.decision import decide
 from langgraph_compaction.resolving import AgentLimits
-from langgraph_compaction.run.attempts import Attempts
-from langgraph_compaction.run.background import BackgroundFolds, FoldSlot
 from langgraph_compaction.run.cascade import tiers_of
-from langgraph_compaction.run.context import (
-    RUN_STORE,
-    archive_for,
-    checked_archive,
-    place_of,
-    run_of,
-    run_settings,
-)
-from langgraph_compaction.run.drivers import Performer, adrive, drive
-from langgraph_compaction.run.made import MadeFolds
+from langgraph_compaction.run.context import RUN_STORE, checked_archive
+from langgraph_compaction.run.drivers import adrive, drive
 from langgraph_compaction.run.models import agent_model_of, model_limits
-from langgraph_compaction.run.reporting import Hook, checked_hook, logger, reporter
+from langgraph_compaction.run.reporting import Hook, checked_hook
 from langgraph_compaction.run.streams import akeep_from_stream, keep_from_stream
-from langgraph_compaction.run.tiers import Tier
 from langgraph_compaction.settings import CompactionSettings
-from langgraph_compaction.state import (
-    COMPACTION_KEY,
-    MESSAGES_KEY,
-    SETTINGS_KEY,
-    optional_channel,
-    read_channel,
-    read_state,
-    updated,
+from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, SETTINGS_KEY
+from langgraph_compaction.view.live import sent_with
+from langgraph_compaction.visiting import (
+    Keys,
+    Update,
+    Visits,
+    most_result_tokens,
+    steps_of,
 )
-from langgraph_compaction.view import Layout, lay_out
-from langgraph_compaction.view.clipping import BYTES_PER_TOKEN
-from langgraph_compaction.view.live import framed, live_text, sent_with
-
-Update = dict[str, Any]
-MOST_WARNINGS = 20
-"""Different warnings that one node logs, each once: threads may have settings of their own."""
 
 
 class CompactionNode(Runnable[Any, Update]):
@@ -158,25 +130,27 @@ class CompactionNode(Runnable[Any, Update]):
         named, agent_model = agent_model, agent_model_of(agent_model)
         window, max_output = model_limits(agent_model)
         settings = loaded(settings)
-        self._counter = counter_for(chosen_counter(token_counter, settings, name), agent_model)
-        self._counted = False
-        limits = AgentLimits(window, max_output, self._counter.as_provider)
-        self.settings, self._levels = settings_levels(settings, values, name, limits)
-        self._tools = tool_schemas(tools, self.settings, self._max_result_tokens)
-        self._system = None if system_prompt is None else system_message(system_prompt)
-        self._hook = checked_hook(hook)
-        self._redact = checked_redact(redact)
-        self._live_state = checked_live_state(live_state)
-        self._live_channels = live_state
-        self._archive = checked_archive(archive)
-        self._folds = BackgroundFolds()
-        self._made = MadeFolds()
-        self._warned: set[str] = set()
-        self._tiers: list[Tier] = tiers_of(
-            model,
-            agent_model=named,
-            agent_window=window or self.settings.context_window,
-            count=self._counter.text,
+        counter = counter_for(chosen_counter(token_counter, settings, name), agent_model)
+        limits = AgentLimits(window, max_output, counter.as_provider)
+        self.settings, levels = settings_levels(settings, values, name, limits)
+        self._visits = Visits(
+            name=name,
+            keys=Keys(messages_key, compaction_key, settings_key, self.output_messages_key),
+            settings=self.settings,
+            levels=levels,
+            counter=counter,
+            tiers=tiers_of(
+                model,
+                agent_model=named,
+                agent_window=window or self.settings.context_window,
+                count=counter.text,
+            ),
+            tools=tool_schemas(tools, self.settings, most_result_tokens(levels)),
+            system=None if system_prompt is None else system_message(system_prompt),
+            hook=checked_hook(hook),
+            redact=checked_redact(redact),
+            live=LiveChannels(live_state),
+            archive=checked_archive(archive),
         )
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
@@ -200,18 +174,18 @@ class CompactionNode(Runnable[Any, Update]):
                 it is a refusal of the caller or an error of the program, and a
                 ConfigurationError where ``redact`` fails.
         """
-        visit, performer = self._prepared(input, config)
-        update = self._noted(drive(_steps(visit, performer), performer), config)
-        view, made_up = self._output(input, update)
+        visit, performer = self._visits.begin(input, config)
+        update = self._visits.update(drive(steps_of(visit, performer), performer))
+        view, made_up = self._noted(input, update, config)
         keep_from_stream(made_up, config)
         return update | view
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
         """Visit a thread asynchronously; see `invoke`."""
-        await self._ready()
-        visit, performer = self._prepared(input, config)
-        update = self._noted(await adrive(_steps(visit, performer), performer), config)
-        view, made_up = self._output(input, update)
+        await self._visits.ready()
+        visit, performer = self._visits.begin(input, config)
+        update = self._visits.update(await adrive(steps_of(visit, performer), performer))
+        view, made_up = self._noted(input, update, config)
         await akeep_from_stream(made_up, config)
         return update | view
 
@@ -230,7 +204,7 @@ class CompactionNode(Runnable[Any, Update]):
             MissingChannelError: the state lacks a channel.
             RecordError, RecordVersionError: the record cannot be read.
         """
-        return sent_with(*self._sight(state, system))
+        return sent_with(*self._visits.layout(state, system))
 
     def measure(self, state: Any, config: RunnableConfig | None = None) -> Measurement:
         """Measure the view of a state; nothing is called and nothing changes.
@@ -243,8 +217,9 @@ class CompactionNode(Runnable[Any, Update]):
             MissingChannelError: the state lacks a channel.
             RecordError, RecordVersionError: the record cannot be read.
         """
-        self._counter.text("a")  # whether there is a vocabulary shows at the first count
-        return measured(decide(self._visit(state, config)), self._counter)
+        counter = self._visits.counter
+        counter.text("a")  # whether there is a vocabulary shows at the first count
+        return measured(decide(self._visits.at(state, config)), counter)
 
     def explain(self, state: Any, config: RunnableConfig | None = None) -> Explanation:
         """What a visit to this ``state`` would do, and why; a dry run that calls nothing.
@@ -257,8 +232,8 @@ class CompactionNode(Runnable[Any, Update]):
             MissingChannelError: the state lacks a channel.
             RecordError, RecordVersionError: the record cannot be read.
         """
-        visit = self._visit(state, config)
-        return explained(visit, self._due(visit, config), self._counter)
+        visit = self._visits.at(state, config)
+        return explained(visit, self._visits.due(visit, config), self._visits.counter)
 
     def route(self, name: str) -> Callable[[Any], str]:
         """A path function that spares idle visits (each costs a checkpoint).
@@ -276,156 +251,15 @@ class CompactionNode(Runnable[Any, Update]):
             return lambda _: own
 
         def path(state: Any) -> str:
-            decision = self._due(self._visit(state))
+            decision = self._visits.due(self._visits.at(state))
             waits = decision.request is not None and decision.action == "skip"
             return own if waits or decision.action in {"clear", "fold", "clip"} else name
 
         return path
 
-    def _sight(self, state: Any, system: str | SystemMessage | None) -> tuple[Layout, str]:
-        """The parts of the view, and the live state that goes with it."""
-        visit = self._visit(state)
-        own = [] if system is None else [system_message(system)]
-        layout = lay_out(visit.messages, visit.record, defaults=visit.policy.render, own=own)
-        return layout, visit.live
-
-    async def _ready(self) -> None:
-        """The first count loads the vocabulary, which may take seconds: not on the event loop."""
-        if not self._counted:
-            await asyncio.to_thread(self._counter.text, "a")
-            self._counted = True
-
-    def _due(self, visit: Visit, config: RunnableConfig | None = None) -> Decision:
-        """What a visit would do now."""
-        slot = self._slot(visit, config)
-        return due(visit, None if slot is None else slot.fold)
-
-    def _slot(self, visit: Visit, config: RunnableConfig | None) -> FoldSlot | None:
-        """Where this thread's fold runs beside the agent; None: nowhere."""
-        place = place_of(config) if visit.policy.background else None
-        return None if place is None else FoldSlot(self._folds, place, visit.policy.summary_timeout)
-
-    def _visit(self, state: Any, config: RunnableConfig | None = None) -> Visit:
-        messages, record = read_state(
-            state, messages_key=self.messages_key, compaction_key=self.compaction_key
-        )
-        own = optional_channel(state, self.settings_key)
-        run = run_settings(config)
-        policy, problems = self._levels.of(
-            (f"{self.settings_key} of the thread", own),
-            (f"{SETTINGS_KEY} of the run's config", run.configured),
-            (f"{SETTINGS_KEY} of the run's context", run.in_context),
-        )
-        live, problem = self._live(state, policy.live_tokens)
-        if self._beside or live:
-            shown = self._counter.text(framed(live)) if live else 0
-            policy = replace(policy, overhead=policy.overhead + self._beside, live=shown)
-        return Visit(
-            messages,
-            record,
-            policy,
-            self._counter,
-            self._tiers,
-            [*problems, problem] if problem else problems,
-            read_request(own),
-            self._redact,
-            run=run_of(config),
-            live=live,
-        )
-
-    def _live(self, state: Any, tokens: int) -> tuple[str, str | None]:
-        """The live state as the view shows it, "" for nothing; and what is wrong with it, if so."""
-        for key in missing_channels(self._live_channels, state):
-            self._warn_once(
-                f"live_state: the state has no channel {key!r}, or nothing was written to it yet, "
-                "so that no view shows it."
-            )
-        try:
-            text = self._live_state(state)
-        except Exception as error:  # noqa: BLE001  # a function of anybody's ends no run
-            return "", f"live_state: the function raised {error!r}; the view is without it."
-        if text is None or isinstance(text, str):
-            return live_text((text or "").strip(), tokens), None
-        kind = type(text).__name__
-        return "", f"live_state: the function returned a {kind}, and has to return a text or None."
-
-    @cached_property
-    def _beside(self) -> int:
-        """Tokens of tools and system prompt, counted once and not before they are needed."""
-        if not self._tools and self._system is None:
-            return 0
-        return beside_messages(self._tools, self._system, self._counter)
-
-    def _prepared(
-        self, state: Any, config: RunnableConfig | None, *, prune: bool = True
-    ) -> tuple[Visit, Performer]:
-        """What a visit looks at, and what performs its effects; ``prune=False`` forbids a prune."""
-        visit, archive = self._visit(state, config), None
-        report, place = reporter(self._hook), place_of(config)
-        lost = self._made.lost(place, visit.record, visit.messages)
-        if lost is not None:
-            visit = replace(visit, problems=[*visit.problems, lost])
-            report = self._made.telling(report, place, lost)
-        if not prune:
-            visit = replace(visit, policy=replace(visit.policy, prune=False))
-        if visit.policy.prune:
-            try:
-                archive = archive_for(self._archive, config)
-            except ConfigurationError as error:
-                if self.settings.history == "prune":
-                    raise
-                # The thread or the run wants it: what is wrong there ends no run.
-                full = replace(visit.policy, prune=False)
-                visit = replace(visit, policy=full, problems=[*visit.problems, str(error)])
-        performer = Performer(
-            self._tiers,
-            report,
-            config,
-            Attempts(visit.policy.summary_timeout),
-            raises=visit.policy.raises,
-            node=str(self.name),
-            archive=archive,
-            slot=self._slot(visit, config),
-        )
-        return visit, performer
-
-    def _warn_once(self, warning: str) -> None:
-        """Log a warning, unless this node has."""
-        if warning not in self._warned and len(self._warned) < MOST_WARNINGS:
-            self._warned.add(warning)
-            logger.warning(warning)
-
-    @property
-    def _max_result_tokens(self) -> int | None:
-        """Tokens that the results of one step may have by the node's own settings; None: any."""
-        most = self._levels.of().policy.render.get("clip_result_bytes")
-        return None if most is None else most // BYTES_PER_TOKEN
-
-    def _noted(self, change: Change | None, config: RunnableConfig | None) -> Update:
-        """The update of a visit; a later one notices where it did not reach the state."""
-        if change is not None:
-            self._made.note(place_of(config), change.record)
-        return self._update(change)
-
-    def _output(self, state: Any, update: Update) -> tuple[Update, list[BaseMessage]]:
-        """The view for the channel that has it, and those of its messages the state lacks."""
-        if not self.output_messages_key:
-            return {}, []
-        after = updated(state, update, messages_key=self.messages_key)
-        view = self.view(after)
-        known = {message.id for message in read_channel(after, self.messages_key, "")}
-        made_up = [message for message in view if message.id not in known]
-        return {self.output_messages_key: view}, made_up
-
-    def _update(self, change: Change | None) -> Update:
-        if change is None:
-            return {}
-        update: Update = {self.compaction_key: change.record}
-        if change.removed:
-            update[self.messages_key] = [RemoveMessage(id=name) for name in change.removed]
-        return update
-
-
-def _steps(visit: Visit, performer: Performer) -> Steps:
-    slot = performer.slot
-    return compaction_steps(visit) if slot is None else background_steps(visit, slot.fold)
+    def _noted(
+        self, state: Any, update: Update, config: RunnableConfig | None
+    ) -> tuple[Update, list[BaseMessage]]:
+        """What a visit writes besides, and what of it is no message of the state."""
+        self._visits.note(update, config)
+        return self._visits.output(state, update)

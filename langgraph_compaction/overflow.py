@@ -18,10 +18,11 @@ from langgraph.types import Command, Send
 from typing_extensions import override
 
 from langgraph_compaction.errors import ConfigurationError
-from langgraph_compaction.node import CompactionNode, Update
+from langgraph_compaction.node import CompactionNode
 from langgraph_compaction.recovery import Recovery
 from langgraph_compaction.run.passing import copied
 from langgraph_compaction.state import updated
+from langgraph_compaction.visiting import Update, Visits
 
 _PUSHED = "__pregel_push"
 """First part of ``langgraph_path`` in the metadata of a task that a `Send` has started."""
@@ -64,7 +65,7 @@ class _Handling(Runnable[Any, "Command[Any]"]):
 
     def __init__(self, compact: CompactionNode, failed: NodeError, retry: str | None) -> None:
         self._compact = compact
-        self._recovery = Recovery(compact, failed.node, prune=True)
+        self._recovery = Recovery(_visits_of(compact), failed.node, prune=True)
         self._failed = failed.node
         self._retry = retry or failed.node
         # In a run that goes on where another one ended, LangGraph has the error's text alone.
@@ -75,14 +76,10 @@ class _Handling(Runnable[Any, "Command[Any]"]):
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Command[Any]:
         if self._error is None:
             return self._as_without_handler(input, config)
-        try:
-            update = self._recovery.update(input, self._error, config)
-        except BaseException as error:
-            if error is not self._error:
-                raise
-        else:
-            return self._next(self._retry, input, update, config)
-        raise copied(self._error)
+        update = self._recovery.update(input, self._error, config)
+        if update is None:
+            raise copied(self._error)
+        return self._next(self._retry, input, update, config)
 
     @override
     async def ainvoke(
@@ -90,14 +87,10 @@ class _Handling(Runnable[Any, "Command[Any]"]):
     ) -> Command[Any]:
         if self._error is None:
             return self._as_without_handler(input, config)
-        try:
-            update = await self._recovery.aupdate(input, self._error, config)
-        except BaseException as error:
-            if error is not self._error:
-                raise
-        else:
-            return self._next(self._retry, input, update, config)
-        raise copied(self._error)
+        update = await self._recovery.aupdate(input, self._error, config)
+        if update is None:
+            raise copied(self._error)
+        return self._next(self._retry, input, update, config)
 
     def _as_without_handler(self, state: Any, config: RunnableConfig | None) -> Command[Any]:
         """Run the failed node again: what happened to the earlier run may be different by now."""
@@ -163,7 +156,7 @@ class _Recovering(Runnable[Any, Any]):
         self.name = model.get_name()
         self._model = model
         self._compact = compact
-        self._recovery = Recovery(compact, self.get_name(), prune=False)
+        self._recovery = Recovery(_visits_of(compact), self.get_name(), prune=False)
         self._system = system
 
     @override
@@ -172,8 +165,11 @@ class _Recovering(Runnable[Any, Any]):
         while True:
             try:
                 return self._model.invoke(self._view(state), config, **kwargs)
-            except Exception as error:  # noqa: BLE001  # _recovery raises what it is not for
-                state = self._reduced(state, error, config)
+            except Exception as error:
+                update = self._recovery.update(state, error, config)
+                if update is None:
+                    raise
+                state = updated(state, update)
 
     @override
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
@@ -181,8 +177,11 @@ class _Recovering(Runnable[Any, Any]):
         while True:
             try:
                 return await self._model.ainvoke(self._view(state), config, **kwargs)
-            except Exception as error:  # noqa: BLE001  # the same
-                state = await self._areduced(state, error, config)
+            except Exception as error:
+                update = await self._recovery.aupdate(state, error, config)
+                if update is None:
+                    raise
+                state = updated(state, update)
 
     @override
     def stream(
@@ -197,8 +196,11 @@ class _Recovering(Runnable[Any, Any]):
                     held.append(chunk)
                     if not _says_nothing(chunk):
                         break
-            except Exception as error:  # noqa: BLE001  # the same
-                state = self._reduced(state, error, config)
+            except Exception as error:
+                update = self._recovery.update(state, error, config)
+                if update is None:
+                    raise
+                state = updated(state, update)
                 continue
             yield from held
             yield from chunks
@@ -217,8 +219,11 @@ class _Recovering(Runnable[Any, Any]):
                     held.append(chunk)
                     if not _says_nothing(chunk):
                         break
-            except Exception as error:  # noqa: BLE001  # the same
-                state = await self._areduced(state, error, config)
+            except Exception as error:
+                update = await self._recovery.aupdate(state, error, config)
+                if update is None:
+                    raise
+                state = updated(state, update)
                 continue
             for chunk in held:
                 yield chunk
@@ -238,12 +243,6 @@ class _Recovering(Runnable[Any, Any]):
     def _view(self, state: Any) -> list[BaseMessage]:
         return self._compact.view(state, self._system)
 
-    def _reduced(self, state: Any, error: Exception, config: RunnableConfig | None) -> Any:
-        return updated(state, self._recovery.update(state, error, config))
-
-    async def _areduced(self, state: Any, error: Exception, config: RunnableConfig | None) -> Any:
-        return updated(state, await self._recovery.aupdate(state, error, config))
-
 
 def _says_nothing(chunk: Any) -> bool:
     """Whether a chunk is one that opens a stream: a role, and nothing said yet."""
@@ -256,3 +255,7 @@ def _check_node(compact: Any) -> None:
             f"compact: {compact!r} is no CompactionNode. Pass the node that compacts the thread; "
             "of a CompactionMiddleware that is its attribute node."
         )
+
+
+def _visits_of(compact: CompactionNode) -> Visits:
+    return compact._visits  # noqa: SLF001  # the node's other door

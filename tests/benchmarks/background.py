@@ -140,7 +140,7 @@ async def timed(kind: str, seconds: float, *, asynchronous: bool) -> Times:
 
 
 async def _settled(compact: CompactionNode | None) -> None:
-    for fold in list(compact._folds._folds.values()) if compact else ():
+    for fold in list(compact._visits.folds._folds.values()) if compact else ():
         await asyncio.wrap_future(fold.over)
 
 
@@ -224,7 +224,7 @@ async def print_memory(name: str, model: Callable[..., Any], threads: int) -> No
             cells = (
                 name,
                 f"{number:,}",
-                f"{len(compact._folds):,}",
+                f"{len(compact._visits.folds):,}",
                 f"{held:.1f}",
                 f"{resident() - first:.0f}",
                 f"{(time.perf_counter() - began) / max(1, number) * 1_000:.1f}",
@@ -236,7 +236,7 @@ async def print_memory(name: str, model: Callable[..., Any], threads: int) -> No
             await graph.ainvoke(given, config)
         else:
             await asyncio.to_thread(graph.invoke, given, config)
-        for fold in list(compact._folds._folds.values())[-1:]:
+        for fold in list(compact._visits.folds._folds.values())[-1:]:
             await asyncio.wrap_future(fold.over)
 
 

@@ -251,7 +251,7 @@ def test_the_to_do_list_of_create_agent_is_shown_after_a_fold() -> None:
 
 def reporting(compact: Any, state: Any, name: str) -> AIMessage:
     """An answer whose provider reports just what it was sent."""
-    sent = sum(map(compact._counter.message, compact.view(state)))
+    sent = sum(map(compact._visits.counter.message, compact.view(state)))
     usage: Any = {"input_tokens": sent, "output_tokens": 50, "total_tokens": sent + 50}
     return AIMessage("It runs. " * 40, id=name, usage_metadata=usage)
 
@@ -273,7 +273,7 @@ def test_what_it_grew_since_the_newest_report_counts() -> None:
     state["plan"] = "step " * 3_000
     assert compact.measure(state).tokens > 7_200
     state |= compact.invoke(state)
-    assert sum(map(compact._counter.message, compact.view(state))) <= 8_000
+    assert sum(map(compact._visits.counter.message, compact.view(state))) <= 8_000
 
 
 def test_where_it_is_not_shown_it_exceeds_no_window() -> None:

@@ -21,6 +21,7 @@ from langgraph_compaction import (
     CompactionState,
     ConfigurationError,
     merge_compaction,
+    overflow_handler,
 )
 from langgraph_compaction.middleware import CompactionMiddleware
 from tests.faults.threads import agent, history, human, result
@@ -191,3 +192,34 @@ def test_an_answer_of_the_model_is_still_streamed_once() -> None:
     ids = [message.id for message, _ in parts if isinstance(message, AIMessage)]
     whole = [m.id for m in setup.agent.get_state(THREAD).values["messages"]]
     assert set(ids) <= set(whole)
+
+
+def test_a_refused_call_is_made_again_with_what_the_reduction_leaves() -> None:
+    """The handler's update has the view, too: the channel still has the one that was refused."""
+
+    class Seen(CompactionState):
+        llm_input_messages: list[Any]
+
+    calls: list[int] = []
+
+    def call_model(state: Seen) -> dict[str, Any]:
+        view = state["llm_input_messages"]
+        calls.append(sum(len(message.text) for message in view))
+        if calls[-1] > 6_000:
+            raise ValueError("This model's maximum context length is 1500 tokens.")
+        return {"messages": [AIMessage("Done.")]}
+
+    compact = node(output_messages_key=CHANNEL, trigger=("tokens", 50_000), clear=False)
+    builder = StateGraph(Seen)
+    builder.add_node("compact", compact)
+    builder.add_node("agent", call_model, error_handler=overflow_handler(compact))
+    builder.add_edge(START, "compact")
+    builder.add_edge("compact", "agent")
+    graph = builder.compile(checkpointer=InMemorySaver())
+    said = [agent(f"a{n}", words=100) if n % 2 else human(f"h{n}", 100) for n in range(15)]
+    asked: Any = {"messages": said}
+    shown = [part for part, _ in graph.stream(asked, THREAD, stream_mode="messages")]
+    assert len(calls) == 2
+    assert calls[1] <= 6_000
+    assert not any("Record of earlier work" in message.text for message in shown)
+    assert graph.get_state(THREAD).values["messages"][-1].text == "Done."

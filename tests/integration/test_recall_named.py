@@ -195,3 +195,16 @@ async def test_a_middleware_says_once_what_does_not_match(
     assert len(model.calls) >= 2
     assert len(warnings()) == (said is not None)
     assert (said or "") in "".join(warnings())
+
+
+def test_a_middleware_compares_every_name_of_a_tool(warnings: Callable[[], list[str]]) -> None:
+    """As the node does where it is given the tools."""
+    compaction = CompactionMiddleware(
+        ExtractiveSummarizer(), context_window=8_000, protected_tools=["wrok"]
+    )
+    model = ScriptedModel(reply=lambda _: AIMessage("Done."))
+    agent: Any = create_agent(model, [work], middleware=[compaction])
+    for _ in range(2):
+        agent.invoke({"messages": [HumanMessage("Work.")]})
+    assert len(warnings()) == 1
+    assert "did you mean 'work'?" in warnings()[0]

@@ -207,7 +207,7 @@ def test_a_wrong_value_of_a_run_is_named_as_such() -> None:
 def trigger_of(node: CompactionNode, thread: Any = None, run: Any = None) -> Any:
     state = {"messages": [], "compaction": {}, "compaction_settings": thread or {}}
     config: Any = {"configurable": {"compaction_settings": run}} if run else None
-    visit = node._visit(state, config)
+    visit = node._visits.at(state, config)
     return visit.policy.soft
 
 

@@ -342,7 +342,7 @@ def test_pattern_keeps_recent_turns_word_for_word() -> None:
     recent = after[3:]
     assert len(recent) >= presets.PATTERN["min_keep"]
     assert [one.text for one in recent[:-2]] == [one.text for one in before[-len(recent) + 2 :]]
-    kept = steps.node._counter.messages(recent)
+    kept = steps.node._visits.counter.messages(recent)
     assert kept <= 0.2 * WINDOW or len(recent) == presets.PATTERN["min_keep"]
 
 
@@ -539,7 +539,7 @@ def test_stagewise_keeps_ten_messages_where_they_fit() -> None:
 def test_stagewise_keeps_fewer_where_ten_do_not_fit_its_budget() -> None:
     thread = talk(STAGEWISE, Writer(prose))
     view = thread.say(HumanMessage("Check the parts.", id="task"), *filler(0, 25, words=600))
-    counter = thread.compact._counter
+    counter = thread.compact._visits.counter
     assert 2 <= len(view[2:]) < 10
     assert counter.messages(view[2:]) <= 4_000
     one_more = thread.state["messages"][-len(view[2:]) - 2 :]

@@ -77,7 +77,7 @@ def test_where_none_is_reported_both_are_estimated(usage: Any) -> None:
     model = reporting(usage)
     visited = Visited(model)
     ((kind, read, written, source),) = visited.told()
-    count = visited.compact._counter.text
+    count = visited.compact._visits.counter.text
     (prompt,) = model.calls
     assert (kind, source) == ("completed", "estimated")
     assert read == sum(count(str(message.content)) for message in prompt)

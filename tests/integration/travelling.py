@@ -114,7 +114,7 @@ class Line:
     def settle(self) -> None:
         """Wait for the fold that is made beside the agent, if there is one."""
         until = time.monotonic() + 10
-        while (fold := self.compact._folds.of(place_of(THREAD))) and fold.running:
+        while (fold := self.compact._visits.folds.of(place_of(THREAD))) and fold.running:
             assert time.monotonic() < until
             time.sleep(0.002)
 

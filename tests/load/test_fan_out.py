@@ -28,7 +28,7 @@ ROUNDS = 4
 
 def settle(compact: CompactionNode) -> None:
     """Wait until no fold runs beside the agent."""
-    for fold in list(compact._folds._folds.values()):
+    for fold in list(compact._visits.folds._folds.values()):
         fold.over.result(WAIT)
 
 

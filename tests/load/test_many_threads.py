@@ -138,7 +138,7 @@ async def on_a_loop(house: House, threads: Sequence[str]) -> None:
 
 def settled(house: House) -> None:
     """Wait until no fold runs beside the agents."""
-    for fold in list(house.compact._folds._folds.values()):
+    for fold in list(house.compact._visits.folds._folds.values()):
         fold.over.result(30)
 
 

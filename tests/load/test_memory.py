@@ -79,7 +79,7 @@ class House:
 
     @property
     def folds(self) -> list[Any]:
-        return list(self.compact._folds._folds.values())
+        return list(self.compact._visits.folds._folds.values())
 
     def settle(self) -> None:
         for fold in self.folds[-1:]:

@@ -105,7 +105,7 @@ class Thread:
 
     def _settle(self) -> None:
         """Wait until no fold runs beside the agent."""
-        for fold in list(self.compact._folds._folds.values()) if self.compact else ():
+        for fold in list(self.compact._visits.folds._folds.values()) if self.compact else ():
             fold.over.result(WAIT)
 
     def faults(self) -> list[str]:

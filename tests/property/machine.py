@@ -532,7 +532,7 @@ class Machine(RuleBasedStateMachine):
         self._invoke({"configurable": beside})
         self._settle()
         self._check()
-        if self.compact._folds.of(place_of(THREAD)) is not None:
+        if self.compact._visits.folds.of(place_of(THREAD)) is not None:
             self._happened("a fold was begun beside the agent")
         if meanwhile == "says":
             self._converse(1, "short", 0)
@@ -549,7 +549,9 @@ class Machine(RuleBasedStateMachine):
 
     def _settle(self) -> None:
         until = time.monotonic() + 60
-        while (fold := self.compact._folds.of(place_of(THREAD))) is not None and fold.running:
+        while (
+            fold := self.compact._visits.folds.of(place_of(THREAD))
+        ) is not None and fold.running:
             assert time.monotonic() < until, "a fold beside the agent does not end"
             time.sleep(0.001)
 

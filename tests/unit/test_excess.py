@@ -171,7 +171,7 @@ def test_a_chain_that_goes_round_ends() -> None:
 
 def policy(**settings: Any) -> Policy:
     node = CompactionNode(lambda m: "", token_counter="estimate", **settings)
-    return node._visit({"messages": [], "compaction": {}}).policy
+    return node._visits.at({"messages": [], "compaction": {}}).policy
 
 
 WIDE = policy(context_window=1_000_000, trigger=("tokens", 200_000))  # a target of 120,000

@@ -1,0 +1,288 @@
+"""Visits to threads as one node makes them: what they look at, what performs them, what they give.
+
+The node, the middleware and the recovery from a refused call are three doors to the same visits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from langchain_core.messages import BaseMessage, RemoveMessage, SystemMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.store.base import BaseStore
+
+from langgraph_compaction.digest.redaction import Redact
+from langgraph_compaction.engine import Steps, compaction_steps
+from langgraph_compaction.engine.background import background_steps, due
+from langgraph_compaction.engine.tally import Change
+from langgraph_compaction.engine.visit import Visit
+from langgraph_compaction.errors import ConfigurationError
+from langgraph_compaction.given import system_message
+from langgraph_compaction.levels import Levels
+from langgraph_compaction.live import LiveChannels
+from langgraph_compaction.plan.counting import TokenCounter
+from langgraph_compaction.plan.decision import Decision
+from langgraph_compaction.plan.requests import read_request
+from langgraph_compaction.plan.schemas import beside_messages
+from langgraph_compaction.run.attempts import Attempts
+from langgraph_compaction.run.background import BackgroundFolds, FoldSlot
+from langgraph_compaction.run.context import archive_for, place_of, run_of, run_settings
+from langgraph_compaction.run.drivers import Performer
+from langgraph_compaction.run.made import MadeFolds
+from langgraph_compaction.run.reporting import Hook, logger, reporter
+from langgraph_compaction.run.tiers import Tier
+from langgraph_compaction.settings import CompactionSettings
+from langgraph_compaction.state import (
+    SETTINGS_KEY,
+    optional_channel,
+    read_channel,
+    read_state,
+    updated,
+)
+from langgraph_compaction.view import Layout, lay_out
+from langgraph_compaction.view.clipping import BYTES_PER_TOKEN
+from langgraph_compaction.view.live import framed, live_text, sent_with
+
+Update = dict[str, Any]
+
+MOST_WARNINGS = 20
+"""Warnings of different texts that one node logs; further ones would be of the same kinds."""
+
+
+class Keys(NamedTuple):
+    """Names of channels.
+
+    Attributes:
+        messages: the messages.
+        compaction: the record.
+        settings: the thread's own settings.
+        output: where every visit writes the view; None: nowhere.
+    """
+
+    messages: str
+    compaction: str
+    settings: str
+    output: str | None
+
+
+@dataclass(kw_only=True)
+class Visits:
+    """What all visits of one node have in common.
+
+    Keeps nothing of a thread but what works beside the agents, and what tells of a lost fold.
+
+    Attributes:
+        name: the node's name in the graph.
+        keys: the channels it reads and writes.
+        settings: the node's own settings.
+        levels: resolves them with those of thread and run.
+        counter: counts tokens.
+        tiers: the cascade, in the order in which it is tried.
+        tools: schemas of the agent's tools.
+        system: the agent's own system prompt; None: not known.
+        hook: called with every event.
+        redact: takes secrets out of what is sent to a summariser or stored.
+        live: what the application holds beside the messages.
+        archive: where pruned originals go, see `archive_for`.
+        folds: those that run beside agents.
+    """
+
+    name: str
+    keys: Keys
+    settings: CompactionSettings
+    levels: Levels
+    counter: TokenCounter
+    tiers: Sequence[Tier]
+    tools: list[dict[str, Any]]
+    system: SystemMessage | None
+    hook: Hook | None
+    redact: Redact | None
+    live: LiveChannels
+    archive: BaseStore | str | None
+
+    def __post_init__(self) -> None:
+        self.folds = BackgroundFolds()
+        self._made = MadeFolds()
+        self._warned: set[str] = set()
+        self._counted = False
+
+    # ---- before a visit
+
+    async def ready(self) -> None:
+        """Load the vocabulary, which may take seconds and is not for the event loop, once."""
+        if not self._counted:
+            await asyncio.to_thread(self.counter.text, "a")
+            self._counted = True
+
+    def at(self, state: Any, config: RunnableConfig | None = None) -> Visit:
+        """What a visit looks at.
+
+        Args:
+            state: the graph's state.
+            config: of the run whose settings count; None: of the run this is called in, if any.
+
+        Raises:
+            MissingChannelError: the state lacks a channel.
+            RecordError, RecordVersionError: the record cannot be read.
+        """
+        messages, record = read_state(
+            state, messages_key=self.keys.messages, compaction_key=self.keys.compaction
+        )
+        own = optional_channel(state, self.keys.settings)
+        run = run_settings(config)
+        policy, problems = self.levels.of(
+            (f"{self.keys.settings} of the thread", own),
+            (f"{SETTINGS_KEY} of the run's config", run.configured),
+            (f"{SETTINGS_KEY} of the run's context", run.in_context),
+        )
+        for warning in self.live.missing(state):
+            self.warn_once(warning)
+        text, problem = self.live.read(state)
+        live = live_text(text, policy.live_tokens)
+        if self._overhead or live:
+            shown = self.counter.text(framed(live)) if live else 0
+            policy = replace(policy, overhead=policy.overhead + self._overhead, live=shown)
+        return Visit(
+            messages,
+            record,
+            policy,
+            self.counter,
+            self.tiers,
+            [*problems, problem] if problem else problems,
+            read_request(own),
+            self.redact,
+            run=run_of(config),
+            live=live,
+        )
+
+    def begin(
+        self, state: Any, config: RunnableConfig | None, *, prune: bool = True
+    ) -> tuple[Visit, Performer]:
+        """What a visit looks at, and what performs its effects.
+
+        Args:
+            state: the graph's state.
+            config: the run's config.
+            prune: False forbids a prune.
+
+        Raises:
+            ConfigurationError: the node's own settings ask for a prune, and the run has no store or
+                no thread.
+            MissingChannelError, RecordError, RecordVersionError: as `at`.
+        """
+        visit, archive = self.at(state, config), None
+        report, place = reporter(self.hook), place_of(config)
+        lost = self._made.lost(place, visit.record, visit.messages)
+        if lost is not None:
+            report = self._made.telling(report, place, lost)
+            visit = replace(visit, problems=[*visit.problems, lost])
+        if not prune:
+            visit = replace(visit, policy=replace(visit.policy, prune=False))
+        if visit.policy.prune:
+            try:
+                archive = archive_for(self.archive, config)
+            except ConfigurationError as error:
+                if self.settings.history == "prune":
+                    raise
+                # The thread or the run wants it: what is wrong there ends no run.
+                full = replace(visit.policy, prune=False)
+                visit = replace(visit, policy=full, problems=[*visit.problems, str(error)])
+        performer = Performer(
+            list(self.tiers),
+            report,
+            config,
+            Attempts(visit.policy.summary_timeout),
+            raises=visit.policy.raises,
+            node=self.name,
+            archive=archive,
+            slot=self._slot(visit, config),
+        )
+        return visit, performer
+
+    def due(self, visit: Visit, config: RunnableConfig | None = None) -> Decision:
+        """What a visit would do now."""
+        slot = self._slot(visit, config)
+        return due(visit, None if slot is None else slot.fold)
+
+    # ---- after it
+
+    def update(self, change: Change | None) -> Update:
+        """The state update that a visit comes to."""
+        if change is None:
+            return {}
+        update: Update = {self.keys.compaction: change.record}
+        if change.removed:
+            update[self.keys.messages] = [RemoveMessage(id=name) for name in change.removed]
+        return update
+
+    def note(self, update: Update, config: RunnableConfig | None) -> None:
+        """Remember an update that is to reach the state: a later visit tells where it did not."""
+        record = update.get(self.keys.compaction)
+        if record is not None:
+            self._made.note(place_of(config), record)
+
+    def output(self, state: Any, update: Update) -> tuple[Update, list[BaseMessage]]:
+        """The view for the channel that has it, and those of its messages that the state lacks.
+
+        Args:
+            state: the graph's state.
+            update: what is to be written to it.
+        """
+        if not self.keys.output:
+            return {}, []
+        after = updated(state, update, messages_key=self.keys.messages)
+        view = sent_with(*self.layout(after, None))
+        known = {message.id for message in read_channel(after, self.keys.messages, "")}
+        made_up = [message for message in view if message.id not in known]
+        return {self.keys.output: view}, made_up
+
+    # ---- beside it
+
+    def layout(self, state: Any, system: str | SystemMessage | None) -> tuple[Layout, str]:
+        """The parts of the view, and the live state that goes with it; see `sent_with`.
+
+        Args:
+            state: the graph's state.
+            system: the agent's own system prompt, to stand first; None: it is sent otherwise.
+
+        Raises:
+            MissingChannelError, RecordError, RecordVersionError: as `at`.
+        """
+        visit = self.at(state)
+        own = [] if system is None else [system_message(system)]
+        layout = lay_out(visit.messages, visit.record, defaults=visit.policy.render, own=own)
+        return layout, visit.live
+
+    def warn_once(self, warning: str) -> None:
+        """Log a warning, unless this node has."""
+        if warning not in self._warned and len(self._warned) < MOST_WARNINGS:
+            self._warned.add(warning)
+            logger.warning(warning)
+
+    def _slot(self, visit: Visit, config: RunnableConfig | None) -> FoldSlot | None:
+        """Where this thread's fold runs beside the agent; None: nowhere."""
+        place = place_of(config) if visit.policy.background else None
+        return None if place is None else FoldSlot(self.folds, place, visit.policy.summary_timeout)
+
+    @cached_property
+    def _overhead(self) -> int:
+        """Tokens of tools and system prompt, counted once and not before they are needed."""
+        if not self.tools and self.system is None:
+            return 0
+        return beside_messages(self.tools, self.system, self.counter)
+
+
+def most_result_tokens(levels: Levels) -> int | None:
+    """Tokens that the results of one step may have by a node's own settings; None: any."""
+    most = levels.of().policy.render.get("clip_result_bytes")
+    return None if most is None else most // BYTES_PER_TOKEN
+
+
+def steps_of(visit: Visit, performer: Performer) -> Steps:
+    """The steps of an ordinary visit, with a fold beside the agent or without."""
+    slot = performer.slot
+    return compaction_steps(visit) if slot is None else background_steps(visit, slot.fold)
