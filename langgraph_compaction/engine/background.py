@@ -34,7 +34,7 @@ from langgraph_compaction.engine.effects import (
 from langgraph_compaction.engine.events import common_fields, told_problems
 from langgraph_compaction.engine.tally import Change
 from langgraph_compaction.engine.visit import Visit
-from langgraph_compaction.plan.boundaries import Span, Until
+from langgraph_compaction.plan.boundaries import Span, SpanEnd
 from langgraph_compaction.plan.decision import Decision, decide, decide_to_wait
 from langgraph_compaction.record import message_key
 
@@ -55,7 +55,7 @@ def background_steps(visit: Visit, fold: BackgroundFold | None) -> Steps:
         As `compaction_steps`; raises the same.
     """
     waiting = None if fold is None else _waits(visit, fold)
-    there = visit if fold is None else replace(visit, until=fold.until)
+    there = visit if fold is None else replace(visit, until=fold.span_end)
     decision = waiting or decide(there)
     yield from told_problems(visit, common_fields(decision))
     if waiting is not None:
@@ -90,14 +90,14 @@ def _begun(visit: Visit, decision: Decision, span: Span) -> Steps:
 
 
 def _beginning(visit: Visit, decision: Decision, span: Span) -> BeginFold:
-    until = _until(decision, span)
+    span_end = _span_end(decision, span)
     apart = replace(
         visit,
         messages=list(visit.messages),  # as they are now: the run goes on with its own list
-        until=until,
+        until=span_end,
         policy=replace(visit.policy, prune=False),
     )
-    return BeginFold(until, visit.record.get("epoch", 0), compaction_steps(apart))
+    return BeginFold(span_end, visit.record.get("epoch", 0), compaction_steps(apart))
 
 
 def due(visit: Visit, fold: BackgroundFold | None) -> Decision:
@@ -112,7 +112,7 @@ def due(visit: Visit, fold: BackgroundFold | None) -> Decision:
     waiting = _waits(visit, fold)
     if waiting is not None:
         return waiting
-    decision = decide(replace(visit, until=fold.until))
+    decision = decide(replace(visit, until=fold.span_end))
     return decision if decision.action == "fold" else decide(visit)
 
 
@@ -144,7 +144,7 @@ def _waits(visit: Visit, fold: BackgroundFold) -> Decision | None:
     """The decision to leave a fold alone that runs; None where its time is over or has come."""
     if not fold.running:
         return None
-    reason = f"Messages up to {fold.until.position} are being folded beside the agent."
+    reason = f"Messages up to {fold.span_end.position} are being folded beside the agent."
     return decide_to_wait(visit, reason)
 
 
@@ -155,10 +155,10 @@ def _may_wait(visit: Visit, decision: Decision) -> bool:
     return not all(tier.info.local for tier in visit.tiers)
 
 
-def _until(decision: Decision, span: Span) -> Until:
+def _span_end(decision: Decision, span: Span) -> SpanEnd:
     layout = decision.layout
     kept = (message_key(layout.messages[index], index) for index in span.kept)
-    return Until(layout.anchor.position_of(span.stop) - 1, frozenset(kept))
+    return SpanEnd(layout.anchor.position_of(span.stop) - 1, frozenset(kept))
 
 
 class _Applied(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from langchain_core.messages import BaseMessage
 
 from langgraph_compaction.engine.tally import Spent
-from langgraph_compaction.plan.boundaries import Until
+from langgraph_compaction.plan.boundaries import SpanEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class BackgroundFold(Protocol):
     """A fold that was begun beside the agent, as a step sees it: nothing of it is set there."""
 
     @property
-    def until(self) -> Until:
+    def span_end(self) -> SpanEnd:
         """Where its span ends."""
 
     @property
@@ -172,12 +172,12 @@ class BeginFold:
     """Begin a fold beside the agent. The outcome is None, or a sentence: why it was not begun.
 
     Attributes:
-        until: where its span ends.
+        span_end: where its span ends.
         epoch: of the record that it begins with.
         steps: what makes it; only the answers to its questions count.
     """
 
-    until: Until
+    span_end: SpanEnd
     epoch: int
     steps: Generator[Any, object, object]
 

@@ -56,7 +56,7 @@ def finished(
     """
     answers = Answers(fold)
     try:
-        steps = _folded(replace(visit, until=fold.until))
+        steps = _folded(replace(visit, until=fold.span_end))
         found = yield from answered(steps, answers, may_ask=lambda _: False)
     except StaleError:
         why = OTHER if fold.complete else NO_END

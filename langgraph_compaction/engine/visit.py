@@ -11,7 +11,7 @@ from langgraph_compaction.digest.facts.layout import Parts
 from langgraph_compaction.digest.redaction import Redact, redacted_text
 from langgraph_compaction.digest.segments import parts_of, text_of
 from langgraph_compaction.engine.effects import Described
-from langgraph_compaction.plan.boundaries import Until
+from langgraph_compaction.plan.boundaries import SpanEnd
 from langgraph_compaction.plan.fitting import Counter
 from langgraph_compaction.plan.policy import Policy
 from langgraph_compaction.plan.requests import Request
@@ -45,7 +45,7 @@ class Visit:
     problems: Sequence[str] = ()
     request: Request | None = None
     redact: Redact | None = None
-    until: Until | None = None
+    until: SpanEnd | None = None
     run: str = ""
     live: str = ""
 

@@ -19,7 +19,7 @@ SEGMENT_FRAME = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Until:
+class SpanEnd:
     """Where a span has to end that was chosen at an earlier visit.
 
     Attributes:
@@ -59,7 +59,7 @@ def choose_span(
     count: Callable[[Sequence[BaseMessage]], int],
     *,
     fixed: int,
-    until: Until | None = None,
+    until: SpanEnd | None = None,
 ) -> Span | None:
     """The span to fold now, or None where nothing may be folded.
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from langgraph_compaction.plan.boundaries import SEGMENT_FRAME, Span, Until, choose_span
+from langgraph_compaction.plan.boundaries import SEGMENT_FRAME, Span, SpanEnd, choose_span
 from langgraph_compaction.plan.calibration import Calibration, calibration
 from langgraph_compaction.plan.clearing import ClearingPlan, plan_clearing
 from langgraph_compaction.plan.cooling import Cooling, cooling
@@ -45,7 +45,7 @@ class Thread(Protocol):
         """The request in the thread's settings, carried out or not."""
 
     @property
-    def until(self) -> Until | None:
+    def until(self) -> SpanEnd | None:
         """Where a span has to end that an earlier visit chose, None: this one chooses."""
 
 
@@ -79,7 +79,7 @@ class Look:
     thread_steps: int
     cooling: Cooling | None
     request: Request | None
-    until: Until | None
+    until: SpanEnd | None
 
     @property
     def exceeds(self) -> bool:

@@ -66,7 +66,7 @@ class BegunFold:
         loop: the event loop that it runs on, None for a thread of its own.
 
     Attributes:
-        until: where its span ends.
+        span_end: where its span ends.
         epoch: of the record that it began with.
         spent: tokens of its calls, once it came to its end.
         complete: whether all that it had to ask was answered.
@@ -79,7 +79,7 @@ class BegunFold:
     def __init__(
         self, begun: BeginFold, seconds: float | None, loop: asyncio.AbstractEventLoop | None
     ) -> None:
-        self.until = begun.until
+        self.span_end = begun.span_end
         self.epoch = begun.epoch
         self.spent = Spent()
         self.complete = False

@@ -26,7 +26,7 @@ from langgraph_compaction import (
     request_compaction,
 )
 from langgraph_compaction.engine.effects import BeginFold
-from langgraph_compaction.plan.boundaries import Until
+from langgraph_compaction.plan.boundaries import SpanEnd
 from langgraph_compaction.run import background
 from tests.integration.gated import (
     ONE,
@@ -734,7 +734,7 @@ def test_where_another_visit_of_the_thread_was_faster_it_is_said(gate: Gate) -> 
 def test_what_is_noted_or_dropped_is_the_fold_that_was_looked_at(gate: Gate) -> None:
     folds = background.BackgroundFolds()
     slot = background.FoldSlot(folds, "one", None)
-    begun = BeginFold(Until(3, frozenset()), 0, steps=iter(()))  # type: ignore[arg-type]  # not run
+    begun = BeginFold(SpanEnd(3, frozenset()), 0, steps=iter(()))  # type: ignore[arg-type]  # not run
     first, second = (background.BegunFold(begun, None, None) for _ in range(2))
     assert folds.add("one", first) is None
     slot.drop(first)
