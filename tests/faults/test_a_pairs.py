@@ -25,7 +25,7 @@ from tests.faults.threads import (
     result,
     system,
 )
-from tests.integration.doubles import ScriptedModel, loop
+from tests.support.doubles import ScriptedModel, loop
 from tests.support.folding import accepted, node
 from tests.support.openai_server import OpenAIServer, text
 from tests.support.openai_server.clients import HALF, wire_model

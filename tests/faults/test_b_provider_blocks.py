@@ -24,7 +24,7 @@ from tests.faults.threads import (
     result,
     system,
 )
-from tests.integration.doubles import ScriptedModel
+from tests.support.doubles import ScriptedModel
 from tests.support.folding import DIGEST, Recorder, node
 from tests.support.validity import violations
 

@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from langgraph_compaction import CompactionNode, ModelTier
 from tests.faults.threads import Talk, agent, each_graph, each_way, filled, history, human, result
-from tests.integration.doubles import (
+from tests.support.doubles import (
     STEPS,
     WINDOW,
     Summaries,

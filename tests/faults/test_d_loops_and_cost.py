@@ -40,7 +40,7 @@ from tests.faults.threads import (
     result,
     system,
 )
-from tests.integration.doubles import (
+from tests.support.doubles import (
     STEPS,
     WINDOW,
     ScriptedModel,

@@ -53,7 +53,7 @@ from tests.faults.threads import (
     result,
     system,
 )
-from tests.integration.doubles import (
+from tests.support.doubles import (
     STEPS,
     WINDOW,
     Summaries,
@@ -64,7 +64,7 @@ from tests.integration.doubles import (
     transcript,
     worker,
 )
-from tests.integration.doubles import (
+from tests.support.doubles import (
     result as result_of,
 )
 from tests.support.folding import DIGEST, Recorder, node

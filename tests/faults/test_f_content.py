@@ -40,12 +40,12 @@ from tests.faults.threads import (
     result,
     system,
 )
-from tests.integration.doubles import ScriptedModel, transcript
+from tests.support.bad_answers import SAID, written_in
+from tests.support.doubles import ScriptedModel, transcript
 from tests.support.folding import DIGEST, Recorder, node
 from tests.support.histories import random_history
 from tests.support.runtimes import runtime
 from tests.support.validity import violations
-from tests.unit.bad_answers import SAID, written_in
 
 KEEPS = [("messages", 2), ("messages", 1), ("tokens", 50), ("messages", 0)]
 

@@ -17,8 +17,8 @@ from langchain_core.tools import tool
 
 from langgraph_compaction import CompactionNode, ConfigurationError
 from tests.faults.threads import Talk, agent, each_graph, each_way, filled, history, human, result
+from tests.support.bad_answers import SAID
 from tests.support.folding import Recorder, accepted, node
-from tests.unit.bad_answers import SAID
 
 ROOT = Path(__file__).parents[2]
 BYTES = random.Random(7).randbytes(4_500)

@@ -27,7 +27,7 @@ from tests.faults.threads import (
     human,
     result,
 )
-from tests.integration.doubles import (
+from tests.support.doubles import (
     DIGEST_WORD,
     STEPS,
     WINDOW,

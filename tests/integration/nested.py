@@ -9,7 +9,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.store.memory import InMemoryStore
 
 from langgraph_compaction import CompactionNode, CompactionState
-from tests.integration.doubles import (
+from tests.support.doubles import (
     STEPS,
     WINDOW,
     ScriptedModel,
@@ -18,7 +18,7 @@ from tests.integration.doubles import (
     request,
     worker,
 )
-from tests.integration.ledger import Ledger
+from tests.support.ledger import Ledger
 
 THREAD: Any = {"configurable": {"thread_id": "t"}, **STEPS}
 

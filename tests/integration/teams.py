@@ -13,8 +13,8 @@ from langgraph.store.memory import InMemoryStore
 
 from langgraph_compaction import CompactionNode, model_view
 from langgraph_compaction.middleware import CompactionMiddleware
-from tests.integration.doubles import STEPS, WINDOW, ScriptedModel, assert_valid, request
-from tests.integration.ledger import Ledger
+from tests.support.doubles import STEPS, WINDOW, ScriptedModel, assert_valid, request
+from tests.support.ledger import Ledger
 
 THREAD: Any = {"configurable": {"thread_id": "6f1b0f3e-0000-4000-8000-000000000000"}, **STEPS}
 SETTINGS: dict[str, Any] = {"context_window": WINDOW, "token_counter": "estimate"}

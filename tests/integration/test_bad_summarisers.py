@@ -19,7 +19,7 @@ from langgraph_compaction.digest.source import Source
 from langgraph_compaction.digest.verifying import Reply
 from langgraph_compaction.engine.effects import CallModel, TierInfo
 from langgraph_compaction.engine.writing import PROMPT_MARGIN, Writer
-from tests.integration.doubles import ScriptedModel
+from tests.support.doubles import ScriptedModel
 from tests.support.openai_server.runs import (
     BAD,
     DIGEST,

@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from langgraph_compaction import CompactionNode
 from langgraph_compaction.digest.prompts import system_prompt
-from tests.integration.doubles import digest
+from tests.support.doubles import digest
 
 LOG = "The log says that the part was made as planned. " * 20
 

@@ -36,7 +36,7 @@ from langgraph_compaction import (
     restore,
 )
 from langgraph_compaction.delta import DeltaCompactionState, merge_message_writes
-from tests.integration.doubles import (
+from tests.support.doubles import (
     WINDOW,
     Summaries,
     assert_folded_once,

@@ -19,8 +19,8 @@ from langgraph_swarm import SwarmState, create_handoff_tool, create_swarm
 
 from langgraph_compaction import CompactionRecord, CompactionState, merge_compaction
 from langgraph_compaction.handoffs import with_record
-from tests.integration.doubles import loop, request, steps_done, work
 from tests.integration.teams import EVERY, THREAD, Team, compiled, relay, two_requests
+from tests.support.doubles import loop, request, steps_done, work
 
 
 def transfer(to: str, brings: Callable[[Any], dict[str, Any]]) -> BaseTool:

@@ -26,7 +26,7 @@ from langgraph_compaction import (
     ModelTier,
     model_view,
 )
-from tests.integration.doubles import DIGEST_WORD, assert_valid, digest, transcript
+from tests.support.doubles import DIGEST_WORD, assert_valid, digest, transcript
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 FOLDS = 100

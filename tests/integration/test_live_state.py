@@ -20,7 +20,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph_compaction import CompactionState, ConfigurationError, model_view
 from langgraph_compaction.middleware import CompactionMiddleware
 from tests.faults.threads import Talk, agent, history, human, result
-from tests.integration.doubles import ScriptedModel
+from tests.support.doubles import ScriptedModel
 from tests.support.folding import DIGEST, node
 from tests.support.validity import violations
 

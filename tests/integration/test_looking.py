@@ -17,7 +17,7 @@ from langgraph_compaction import (
     ConfigurationError,
     request_compaction,
 )
-from tests.integration.doubles import ScriptedModel, digest
+from tests.support.doubles import ScriptedModel, digest
 from tests.support.histories import random_history
 from tests.support.replay import good_summary, group_starts
 

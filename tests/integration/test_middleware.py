@@ -30,7 +30,7 @@ from langgraph.types import Command
 
 from langgraph_compaction import CompactionState, ConfigurationError
 from langgraph_compaction.middleware import CompactionMiddleware
-from tests.integration.doubles import (
+from tests.support.doubles import (
     DIGEST_WORD,
     STEPS,
     WINDOW,

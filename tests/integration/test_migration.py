@@ -17,7 +17,7 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph_compaction import CompactionNode, CompactionState, model_view
 from langgraph_compaction.middleware import CompactionMiddleware
 from tests.faults.threads import agent, filled, human
-from tests.integration.doubles import (
+from tests.support.doubles import (
     STEPS,
     ScriptedModel,
     Summaries,

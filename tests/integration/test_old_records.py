@@ -39,7 +39,7 @@ from langgraph_compaction import (
 from langgraph_compaction.delta import DeltaCompactionState
 from langgraph_compaction.middleware import CompactionMiddleware
 from langgraph_compaction.record import RECORD_VERSION
-from tests.integration.doubles import ScriptedModel
+from tests.support.doubles import ScriptedModel
 from tests.support.folding import Recorder
 from tests.support.records import CONFIG, KINDS, Real, real, work
 

@@ -21,7 +21,7 @@ from langgraph_compaction import (
     restore,
 )
 from langgraph_compaction.middleware import CompactionMiddleware
-from tests.integration.doubles import ScriptedModel, Summaries, loop
+from tests.support.doubles import ScriptedModel, Summaries, loop
 from tests.support.replay import good_summary
 
 TEXT = "It was opened, cleaned, closed and run for an hour without a fault. " * 6

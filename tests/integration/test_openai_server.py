@@ -23,7 +23,7 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from langgraph_compaction import CompactionNode, model_view
-from tests.integration.doubles import (
+from tests.support.doubles import (
     DIGEST_WORD,
     STEPS,
     assert_folded_once,

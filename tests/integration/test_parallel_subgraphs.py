@@ -15,8 +15,8 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.types import Send
 
 from langgraph_compaction import CompactionState
-from tests.integration.doubles import request, steps_done
 from tests.integration.nested import Agent, around, asked, run
+from tests.support.doubles import request, steps_done
 
 
 def fan_out(agent: Agent, *beside: Any) -> Any:

@@ -19,7 +19,7 @@ from langgraph_compaction import (
     CompactionState,
     ExtractiveSummarizer,
 )
-from tests.integration.doubles import ScriptedModel, Summaries
+from tests.support.doubles import ScriptedModel, Summaries
 from tests.support.histories import random_history
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}

@@ -31,7 +31,7 @@ from langgraph_compaction import (
     merge_messages,
     model_view,
 )
-from tests.integration.doubles import (
+from tests.support.doubles import (
     STEPS,
     WINDOW,
     ScriptedModel,

@@ -25,7 +25,7 @@ from langgraph_compaction import (
 )
 from langgraph_compaction.middleware import CompactionMiddleware
 from tests.faults.threads import agent, history, human, result
-from tests.integration.doubles import (
+from tests.support.doubles import (
     DIGEST_WORD,
     STEPS,
     WINDOW,

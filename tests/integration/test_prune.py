@@ -28,7 +28,8 @@ from langgraph_compaction import (
 from langgraph_compaction.archive import aperform, archive_of, perform
 from langgraph_compaction.delta import DeltaCompactionState
 from langgraph_compaction.middleware import CompactionMiddleware
-from tests.integration.doubles import (
+from tests.support import folding
+from tests.support.doubles import (
     WINDOW,
     Summaries,
     assert_folded_once,
@@ -40,7 +41,6 @@ from tests.integration.doubles import (
     work,
     worker,
 )
-from tests.support import folding
 from tests.support.folding import chat, state_of
 from tests.support.pruning import Unreliable, applied
 from tests.support.runtimes import runtime

@@ -30,7 +30,8 @@ from langgraph_compaction import (
     model_view,
 )
 from langgraph_compaction.archive import Archive, archive_of, perform
-from tests.integration.doubles import (
+from tests.support import folding
+from tests.support.doubles import (
     WINDOW,
     Summaries,
     assert_folded_once,
@@ -40,7 +41,6 @@ from tests.integration.doubles import (
     steps_done,
     worker,
 )
-from tests.support import folding
 from tests.support.folding import chat
 from tests.support.pruning import Unreliable, archived, whole
 from tests.support.runtimes import runtime

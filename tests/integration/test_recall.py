@@ -28,7 +28,7 @@ from langgraph_compaction.archive import Archive, namespace_of, perform
 from langgraph_compaction.middleware import CompactionMiddleware
 from langgraph_compaction.plan.counting import token_counter
 from langgraph_compaction.recall.answering import HEADER
-from tests.integration.doubles import STEPS, ScriptedModel, loop
+from tests.support.doubles import STEPS, ScriptedModel, loop
 from tests.support.stores import KINDS, done, opened
 
 PICTURE = "iVBORw0KGgo" * 40

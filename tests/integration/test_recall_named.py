@@ -18,7 +18,7 @@ from langgraph_compaction import (
     create_recall_tool,
 )
 from langgraph_compaction.middleware import CompactionMiddleware
-from tests.integration.doubles import ScriptedModel, work
+from tests.support.doubles import ScriptedModel, work
 from tests.support.runtimes import runtime
 
 

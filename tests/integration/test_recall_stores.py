@@ -12,7 +12,7 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
 from langgraph_compaction import CompactionNode, ExtractiveSummarizer, create_recall_tool
-from tests.integration.doubles import STEPS, ScriptedModel, loop
+from tests.support.doubles import STEPS, ScriptedModel, loop
 
 THREAD: Any = {"configurable": {"thread_id": "t"}, **STEPS}
 FIRST = "The first reading was 4711 rpm."

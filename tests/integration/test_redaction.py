@@ -27,8 +27,8 @@ from langgraph_compaction import (
 )
 from langgraph_compaction.digest.segments import parts_of
 from langgraph_compaction.middleware import CompactionMiddleware
-from tests.integration.doubles import ScriptedModel
 from tests.support import folding
+from tests.support.doubles import ScriptedModel
 from tests.support.folding import DIGEST, Recorder, State, chat, state_of
 
 SECRET = "sk-live-4f9a8b7c6d5e"

@@ -38,7 +38,7 @@ from langgraph_compaction import (
 from langgraph_compaction.digest.prompts import SECTIONS, budget_hint
 from langgraph_compaction.view.digest import DIGEST_MARK
 from tests.faults.threads import Talk
-from tests.integration.doubles import (
+from tests.support.doubles import (
     ScriptedModel,
     assert_folded_once,
     assert_valid,

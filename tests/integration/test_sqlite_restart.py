@@ -21,7 +21,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from langgraph_compaction import CompactionNode
-from tests.integration.doubles import (
+from tests.support.doubles import (
     WINDOW,
     ScriptedModel,
     assert_folded_once,

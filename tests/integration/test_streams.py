@@ -16,7 +16,7 @@ from langgraph.func import entrypoint
 
 from langgraph_compaction import CompactionNode
 from langgraph_compaction.middleware import CompactionMiddleware
-from tests.integration.doubles import (
+from tests.support.doubles import (
     DIGEST_WORD,
     STEPS,
     WINDOW,

@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from langgraph_compaction import CompactionNode, ExtractiveSummarizer, ModelTier
-from tests.integration.doubles import ScriptedModel
+from tests.support.doubles import ScriptedModel
 from tests.support.openai_server import OpenAIServer, text
 from tests.support.openai_server.clients import WIRES, wire_model
 from tests.support.replay import good_summary

@@ -11,8 +11,8 @@ from langgraph.prebuilt.chat_agent_executor import AgentState
 from langgraph_supervisor import create_supervisor
 
 from langgraph_compaction import CompactionRecord, CompactionState, merge_compaction
-from tests.integration.doubles import steps_done, work
 from tests.integration.teams import Team, boss, compiled, hand, relay, two_requests
+from tests.support.doubles import steps_done, work
 
 pytestmark = [
     # langgraph_supervisor is built on an agent that LangGraph has replaced.

@@ -19,8 +19,8 @@ from langgraph_compaction import CompactionState
 from langgraph_compaction.archive import archive_of, perform
 from langgraph_compaction.delta import DeltaCompactionState
 from langgraph_compaction.run.context import place_of
-from tests.integration.ledger import Ledger, mark
 from tests.support.folding import node
+from tests.support.ledger import Ledger, mark
 from tests.support.savers import opened
 from tests.support.validity import new_violations, violations
 

@@ -17,7 +17,7 @@ from langgraph_compaction.archive import archive_of, perform
 from langgraph_compaction.heads import heads_of
 from langgraph_compaction.view.anchors import locate
 from tests.load.crew import MODES, Scribe, answer, graph_of, marks, request, told
-from tests.load.test_one_thread_twice import WAIT, Held, node_of
+from tests.load.holding import WAIT, Held, node_of
 from tests.load.watch import Account, Watch, recalled, transcript_of
 from tests.support.validity import violations
 

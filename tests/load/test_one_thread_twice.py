@@ -18,32 +18,16 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from langgraph_compaction import CompactionNode
 from langgraph_compaction.archive import archive_of, perform
 from tests.load.crew import MODES, Scribe, answer, graph_of, marks, request
+from tests.load.holding import WAIT, Held, node_of
 from tests.load.watch import Account, Watch, lost, recalled, transcript_of
 
-WAIT = 30.0
-"""Seconds after which a test that waits in vain gives up."""
 T = "t001"
 
 
 def config(run: str = "") -> Any:
     return {"configurable": {"thread_id": T, "run": run}, "recursion_limit": 1_000}
-
-
-def node_of(scribe: Scribe, mode: str) -> CompactionNode:
-    return CompactionNode(
-        scribe.model,
-        context_window=20_000,
-        max_digest_tokens=800,
-        trigger=("tokens", 900),
-        keep=("tokens", 300),
-        min_fold_tokens=100,
-        token_counter="estimate",
-        clear=False,
-        **MODES[mode],
-    )
 
 
 class Thread:
@@ -214,28 +198,6 @@ def test_steps_of_two_runs_in_any_order(mode: str, seed: int) -> None:
 
 
 # ---- both in the same call
-
-
-class Held(Scribe):
-    """A summariser that holds all calls until it is let."""
-
-    def __init__(self) -> None:
-        super().__init__(seconds=(0.0, 0.0), fails=0.0)
-        self.open, self.waiting = threading.Event(), threading.Semaphore(0)
-
-    def _asked(self, messages: list[BaseMessage], config: RunnableConfig) -> Any:
-        found = super()._asked(messages, config)
-        self.waiting.release()
-        return found
-
-    def _said(self, chance: random.Random, reply: str) -> Any:
-        assert self.open.wait(WAIT)
-        return super()._said(chance, reply)
-
-    def arrived(self, calls: int) -> None:
-        """Wait until so many calls are being held."""
-        for _ in range(calls):
-            assert self.waiting.acquire(timeout=WAIT)
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from langgraph_compaction.digest.extractive import ExtractiveSummarizer
 from langgraph_compaction.record import EDITED, DigestSegment
-from tests.integration.doubles import DIGEST_WORD, digest
-from tests.integration.ledger import RECORD, Ledger
+from tests.support.doubles import DIGEST_WORD, digest
+from tests.support.ledger import RECORD, Ledger
 
 _MARK = re.compile(r"\b(m\d+)\.\d+:")
 """What each message begins with: its id, and how often it was edited."""

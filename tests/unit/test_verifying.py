@@ -14,7 +14,7 @@ import pytest
 
 from langgraph_compaction.digest.prompts import EXPECTED_SECTIONS
 from langgraph_compaction.digest.verifying import Verdict, cleaned
-from tests.unit.bad_answers import BAD, ECHO, GOOD, PROSE, SAID, SOURCE, Bad, verdict, written_in
+from tests.support.bad_answers import BAD, ECHO, GOOD, PROSE, SAID, SOURCE, Bad, verdict, written_in
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "verdicts.md"
 EACH = [pytest.param(bad, id=f"{kind} {n}") for kind in BAD for n, bad in enumerate(BAD[kind], 1)]

@@ -11,7 +11,7 @@ import pytest
 
 from langgraph_compaction.digest.verifying.language import mismatch, names_language
 from langgraph_compaction.digest.verifying.stopwords import STOP_WORDS
-from tests.unit.bad_answers import SAID, written_in
+from tests.support.bad_answers import SAID, written_in
 
 OTHERS = {
     "Dutch": "De gebruiker wil dat de build van de parser voor vrijdag weer groen is. De test "

@@ -12,7 +12,7 @@ from itertools import count
 
 from langchain_core.messages import BaseMessage, SystemMessage
 
-from tests.integration.doubles import DIGEST_WORD, digest, transcript
+from tests.support.doubles import DIGEST_WORD, digest, transcript
 from tests.support.replay import absent
 
 MARK_CHARS = 40
