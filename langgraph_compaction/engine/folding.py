@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass
-
-from langchain_core.messages import BaseMessage
 
 from langgraph_compaction.changes import advanced, last_covered
 from langgraph_compaction.digest.chain import chain_budget, rolled
-from langgraph_compaction.digest.dividing import LEAST_PART, pack, without_small
 from langgraph_compaction.digest.facts.completing import Facts, facts_of
-from langgraph_compaction.digest.redaction import redacted_messages
-from langgraph_compaction.digest.rendering import message_text
 from langgraph_compaction.digest.segments import seal
-from langgraph_compaction.digest.source import Source, render_group, render_segments
+from langgraph_compaction.digest.source import Source, render_segments
 from langgraph_compaction.engine.effects import Effect
 from langgraph_compaction.engine.fallback import extracts
+from langgraph_compaction.engine.parts import Divided, Part
 from langgraph_compaction.engine.tally import Outcome
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.engine.writing import Writer
@@ -29,34 +25,8 @@ from langgraph_compaction.record import (
     render_of,
     tokens_of,
 )
-from langgraph_compaction.view.anchors import Anchor
 from langgraph_compaction.view.digest import frame_lines
 from langgraph_compaction.view.marks import is_by_user
-from langgraph_compaction.view.pairing import groups
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A part of the span: what becomes one segment.
-
-    Attributes:
-        folded: indexes of its messages, ascending.
-        members: the messages.
-        chunks: its groups as the summariser reads them.
-        stop: index after the last message that is covered once it is folded.
-        absorbed: those of them that were kept at an earlier fold, and what stands between them and
-            the covered range's end, each with whether it is one of them.
-        quoted: the user's newest message if it is among them, in full; else "".
-        tokens: of its messages in the view.
-    """
-
-    folded: Sequence[int]
-    members: Sequence[BaseMessage]
-    chunks: Sequence[str]
-    stop: int
-    absorbed: Sequence[tuple[BaseMessage, bool]]
-    quoted: str
-    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +58,22 @@ def folded(
     chain: list[DigestSegment] = record.get("segments", []) if anchor.digest else []
     covered = anchor.position - 1
     waiting = set(span.folded)
-    for part in _parts(visit, decision, span, writer):
+    whole = Divided.of(visit, decision, span)
+    # What is not folded yet, the next of it last, each with the first tier that may be asked. What
+    # one tier could not write is divided anew, for the window of the one after it.
+    left = [(whole.all, 0)] if whole.found else []
+    while left:
+        run, first = left.pop()
+        tier = writer.next_tier(first)
+        run, rest = whole.divided(run, writer.room_of(tier, visit.policy.max_segment))
+        if rest is not None:
+            left.append((rest, first))
+        part = whole.part(run)
         draft = _draft(visit, chain, part, roll=visit.policy.rolling)
-        written = yield from writer.write(draft.source)
+        written = None if tier is None else (yield from writer.ask(tier, draft.source))
+        if written is None and tier is not None and writer.next_tier(tier + 1) is not None:
+            left.append((run, tier + 1))
+            continue
         failed = failed or written is None
         if written is None and urgent:
             # The digest so far stays as a model wrote it: extracts stand beside it.
@@ -138,7 +121,7 @@ def folded(
     return Outcome(record, failed)
 
 
-def _draft(visit: Visit, chain: list[DigestSegment], part: _Part, *, roll: bool) -> _Draft:
+def _draft(visit: Visit, chain: list[DigestSegment], part: Part, *, roll: bool) -> _Draft:
     """What the part's segment is made of, and of which segments if the digest rolls."""
     policy, count = visit.policy, visit.counter.text
     old = rolled(chain) if roll else []
@@ -175,51 +158,3 @@ def _draft(visit: Visit, chain: list[DigestSegment], part: _Part, *, roll: bool)
         fullness=facts.fullness,
     )
     return _Draft(standing, old, facts, source)
-
-
-def _absorbed(
-    visit: Visit, anchor: Anchor, folded: Sequence[int]
-) -> list[tuple[BaseMessage, bool]]:
-    """What a part takes in from before the boundary, with what came after it there."""
-    taken = {index for index in folded if index < anchor.boundary}
-    if not taken:
-        return []
-    indexes = range(min(taken), anchor.boundary)
-    found = redacted_messages((visit.messages[index] for index in indexes), visit.redact)
-    return [(message, index in taken) for index, message in zip(indexes, found, strict=True)]
-
-
-def _parts(visit: Visit, decision: Decision, span: Span, writer: Writer) -> list[_Part]:
-    """Divide the span between groups so that each part fits every tier's window."""
-    anchor = decision.layout.anchor
-    originals = [visit.messages[index] for index in span.folded]
-    members = redacted_messages(originals, visit.redact)
-    positions = [anchor.position_of(index) for index in span.folded]
-    found = list(groups(members))
-    policy = visit.policy
-    rendered = [
-        render_group(members, group, positions, policy.clamp_chars, policy.tool_markers)
-        for group in found
-    ]
-    limit = writer.least_room(visit.policy.max_segment)
-    sizes = [visit.counter.text(text) for text in rendered]
-    parts = []
-    for run in without_small(pack(sizes, limit), sizes, LEAST_PART):
-        first, last = found[run][0].start, found[run][-1].stop
-        following = span.folded[last] if last < len(span.folded) else span.stop
-        folded, inside = span.folded[first:last], members[first:last]
-        quoted = next(
-            (one for at, one in zip(folded, inside, strict=True) if at == span.quoted), None
-        )
-        parts.append(
-            _Part(
-                folded=folded,
-                members=inside,
-                chunks=rendered[run],
-                stop=max(anchor.boundary, following),
-                absorbed=_absorbed(visit, anchor, folded),
-                quoted=visit.redacted(message_text(quoted)) if quoted else "",
-                tokens=visit.counter.messages(decision.layout.shown(folded)),
-            )
-        )
-    return parts

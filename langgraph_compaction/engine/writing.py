@@ -80,22 +80,37 @@ class Writer:
         Returns:
             The text and the name of the tier that wrote it, or None where all tiers failed.
         """
-        for number in range(len(self.tiers)):
-            if number in self.out or (self.ended and not self.tiers[number].local):
-                continue
-            text = yield from self._ask(number, source)
-            if text is not None:
-                return text, self.tiers[number].name
+        number = self.next_tier()
+        while number is not None:
+            written = yield from self.ask(number, source)
+            if written is not None:
+                return written
+            number = self.next_tier(number + 1)
         return None
 
-    def least_room(self, max_tokens: int) -> int | None:
-        """Tokens of transcript that every tier can read in one call; None: no limit.
+    def next_tier(self, first: int = 0) -> int | None:
+        """Number of the first tier from ``first`` on that may be asked; None: there is none."""
+        for number in range(first, len(self.tiers)):
+            if number not in self.out and (not self.ended or self.tiers[number].local):
+                return number
+        return None
 
-        Spans are divided by it, so that the parts do not depend on which tier answers.
+    def room_of(self, number: int | None, max_tokens: int) -> int | None:
+        """Tokens of transcript that a tier can read in one call; None: no limit.
+
+        A span is divided by the window of the tier that is asked first. Those after it are asked
+        only for what it could not write, so that their windows would cost calls for nothing.
         """
-        numbers = range(len(self.tiers))
-        rooms = [self._rooms(number, max_tokens, "fold")[1] for number in numbers]
-        return min((limit for limit in rooms if limit is not None), default=None)
+        return None if number is None else self._rooms(number, max_tokens, "fold")[1]
+
+    def ask(self, number: int, source: Source) -> Generator[Effect, object, tuple[str, str] | None]:
+        """Ask one tier for a text that stands for ``source``, in pieces where it takes them.
+
+        Returns:
+            The text and the name of the tier, or None where it gave none that is acceptable.
+        """
+        text = yield from self._ask(number, source)
+        return None if text is None else (text, self.tiers[number].name)
 
     def _rooms(self, number: int, max_tokens: int, task: Task) -> tuple[int | None, int | None]:
         """Tokens of context and of transcript that one call may carry; None: no limit."""
