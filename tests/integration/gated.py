@@ -71,7 +71,7 @@ def settled(compact: CompactionNode, key: str = "one", *, running: bool = False)
     """Wait until a thread's fold has come to an end (or is under way)."""
     until = time.monotonic() + WAIT
     while time.monotonic() < until:
-        fold = compact._folds.of(background_key(key))
+        fold = compact._visits.folds.of(background_key(key))
         if fold is None or fold.running == running:
             return
         time.sleep(0.005)
