@@ -79,11 +79,13 @@ def too_large(
     """
     sizes = _sizes(visit, view)
     listed = ", ".join(f"{name} {tokens}" for name, tokens in sizes.items()) or "it has no message"
-    largest = max(view, key=visit.counter.message, default=None)
+    place = max(range(len(view)), key=lambda index: visit.counter.message(view[index]), default=0)
+    largest = view[place] if view else None
     told = ""
     if largest is not None:
+        which = f"no. {place} of the view, from 0" if largest.id is None else repr(largest.id)
         told = (
-            f" The largest message is {largest.id!r} ({largest.type}, "
+            f" The largest message is {which} ({largest.type}, "
             f"{visit.counter.message(largest)} tokens)."
         )
     if largest is None or max(sizes, key=sizes.__getitem__) == "overhead":

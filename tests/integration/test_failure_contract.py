@@ -7,7 +7,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 
@@ -198,6 +198,14 @@ def test_what_cannot_fit_names_its_sizes(way: str) -> None:
     assert sum(caught.value.sizes.values()) > 1_000
     assert "tool results" in str(caught.value)
     assert thread.kinds[-1] == "failed"
+
+
+@ways
+def test_the_largest_message_is_named_by_its_place_where_it_has_no_id(way: str) -> None:
+    thread = Thread("hard", way, raises)
+    thread.state["messages"] = [SystemMessage("Be brief."), SystemMessage(TEXT * 20)]
+    with pytest.raises(BudgetError, match=r"The largest message is no\. 1 of the view, from 0 \("):
+        thread.visit()
 
 
 @ways
