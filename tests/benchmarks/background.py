@@ -30,6 +30,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 
 from langgraph_compaction import CompactionNode, CompactionState
+from tests.support.background import asettle, begun
 from tests.support.held import held_by, size_of
 from tests.support.replay import good_summary
 
@@ -123,7 +124,8 @@ async def timed(kind: str, seconds: float, *, asynchronous: bool) -> Times:
     for number in range(STEPS):
         if number == STEPS - 2:
             gate.open.set()
-            await _settled(compact)
+            if compact:
+                await asettle(compact)
         began, worked = time.perf_counter(), time.process_time()
         if asynchronous:
             await graph.ainvoke(asked, THREAD)
@@ -137,11 +139,6 @@ async def timed(kind: str, seconds: float, *, asynchronous: bool) -> Times:
     due = STEPS // 3
     folds = len(record.get("segments", []))
     return Times(taken[5:due], taken[due : STEPS - 2], busy[due : STEPS - 2], folds)
-
-
-async def _settled(compact: CompactionNode | None) -> None:
-    for fold in list(compact._visits.folds._folds.values()) if compact else ():
-        await asyncio.wrap_future(fold.over)
 
 
 def print_times(seconds: float) -> None:
@@ -224,7 +221,7 @@ async def print_memory(name: str, model: Callable[..., Any], threads: int) -> No
             cells = (
                 name,
                 f"{number:,}",
-                f"{len(compact._visits.folds):,}",
+                f"{len(begun(compact)):,}",
                 f"{held:.1f}",
                 f"{resident() - first:.0f}",
                 f"{(time.perf_counter() - began) / max(1, number) * 1_000:.1f}",
@@ -236,8 +233,7 @@ async def print_memory(name: str, model: Callable[..., Any], threads: int) -> No
             await graph.ainvoke(given, config)
         else:
             await asyncio.to_thread(graph.invoke, given, config)
-        for fold in list(compact._visits.folds._folds.values())[-1:]:
-            await asyncio.wrap_future(fold.over)
+        await asettle(compact)
 
 
 def main() -> None:

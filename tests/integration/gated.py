@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from langgraph_compaction import CompactionNode
 from langgraph_compaction.archive.naming import namespace_of
+from tests.support.background import begun
 from tests.support.replay import good_summary
 
 TEXT = "It was opened, cleaned, closed and run for an hour without a fault. " * 6
@@ -71,7 +72,7 @@ def settled(compact: CompactionNode, key: str = "one", *, running: bool = False)
     """Wait until a thread's fold has come to an end (or is under way)."""
     until = time.monotonic() + WAIT
     while time.monotonic() < until:
-        fold = compact._visits.folds.of(background_key(key))
+        fold = begun(compact).of(background_key(key))
         if fold is None or fold.running == running:
             return
         time.sleep(0.005)

@@ -40,6 +40,7 @@ from tests.integration.gated import (
     thread,
     visits,
 )
+from tests.support.background import begun, folds_of
 from tests.support.replay import good_summary
 from tests.support.validity import Rule, violations
 
@@ -463,9 +464,9 @@ def test_that_a_fold_was_lost_is_said_once_whatever_the_visit_comes_to(
     settled(compact)
     assert visits(compact, state)["compaction"]
     # The record does not reach the state, and the fold that was kept is gone.
-    fold = compact._visits.folds.of(background_key("one"))
+    fold = begun(compact).of(background_key("one"))
     assert fold is not None
-    compact._visits.folds.drop(background_key("one"), fold)
+    begun(compact).drop(background_key("one"), fold)
     gate.open.clear()
     if waits:
         compact.invoke(state, ONE)
@@ -490,7 +491,7 @@ def test_a_veto_comes_before_anything_is_asked(gate: Gate) -> None:
     assert compact.invoke(thread(), ONE) == {}
     assert [event["type"] for event in events] == ["compaction.started", "compaction.skipped"]
     assert not gate.prompts
-    assert len(compact._visits.folds) == 0
+    assert len(begun(compact)) == 0
 
 
 def test_without_a_thread_the_agent_waits() -> None:
@@ -682,12 +683,12 @@ def test_what_nobody_comes_back_for_is_bounded(monkeypatch: pytest.MonkeyPatch) 
         config: Any = {"configurable": {"thread_id": f"t{number}"}}
         compact.invoke(thread(), config)
         settled(compact, f"t{number}")
-        assert len(compact._visits.folds) <= 50
-    folds = compact._visits.folds._folds.values()
+        assert len(begun(compact)) <= 50
+    folds = folds_of(compact)
     assert sum(fold.chars for fold in folds) <= 5_000 + 1_000
     monkeypatch.setattr(background, "KEPT_SECONDS", 0.0)
     compact.invoke({"messages": messages(1), "compaction": {}}, ONE)
-    assert len(compact._visits.folds) == 0
+    assert len(begun(compact)) == 0
 
 
 def test_where_too_many_run_a_fold_begins_later(
@@ -699,7 +700,7 @@ def test_where_too_many_run_a_fold_begins_later(
     for number in (0, 1, 2, 3, 4, 4):
         config: Any = {"configurable": {"thread_id": f"t{number}"}}
         assert compact.invoke(thread(), config) == {}
-    assert len(compact._visits.folds) == 3
+    assert len(begun(compact)) == 3
     # What cannot begin is not proposed, and each visit says why.
     assert kinds_of(events) == ["started"] * 3 + ["skipped"] * 3
     assert {(one["thread_id"], one["need"]) for one in events[3:]} == {
@@ -728,7 +729,7 @@ def test_where_another_visit_of_the_thread_was_faster_it_is_said(gate: Gate) -> 
     assert compact.invoke(thread(), ONE) == {}
     assert kinds_of(events) == ["started", "started", "skipped"]
     assert events[-1]["reason"] == background.TAKEN
-    assert len(compact._visits.folds) == 1
+    assert len(begun(compact)) == 1
 
 
 def test_what_is_noted_or_dropped_is_the_fold_that_was_looked_at(gate: Gate) -> None:
@@ -756,7 +757,7 @@ def test_an_answer_without_end_is_not_kept_whole(gate: Gate) -> None:
     state = thread()
     compact.invoke(state, ONE)
     settled(compact)
-    fold = compact._visits.folds.of(background_key("one"))
+    fold = begun(compact).of(background_key("one"))
     assert fold is not None
     assert 0 < fold.chars <= 210_000
     assert "failures" in visits(compact, state)["compaction"]

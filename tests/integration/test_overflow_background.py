@@ -26,6 +26,7 @@ from langgraph_compaction import (
 )
 from langgraph_compaction.middleware import CompactionMiddleware
 from tests.integration.gated import ONE, TEXT, Gate, messages, node, settled, thread
+from tests.support.background import begun
 
 EXTRACTIVE = "extractive"
 WAYS = ("invoke", "ainvoke")
@@ -182,7 +183,7 @@ def test_answers_about_other_messages_are_dropped_and_told(gate: Gate) -> None:
     assert "messages of its span" in dropped["reason"]
     assert (dropped["need"], dropped["attempts"], dropped["usage"]) == ("overflow", 1, "estimated")
     assert (completed["model"], completed["attempts"]) == (EXTRACTIVE, 0)
-    assert len(compact._visits.folds) == 0
+    assert len(begun(compact)) == 0
 
 
 def test_an_error_that_was_to_end_the_run_is_told_instead(gate: Gate) -> None:

@@ -8,6 +8,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from langgraph_compaction import edit_digest, forget
 from tests.integration.travelling import THREAD, Line, line, numbered
+from tests.support.background import settle
 
 __all__ = ["line"]
 
@@ -72,7 +73,7 @@ def test_what_is_folded_beside_one_branch_is_never_told_in_another() -> None:
         for name, end in ends.items():
             ends[name] = line.ask(f"{name}-{number:03}", config=end)
             assert line.faults(ends[name]) == []
-    line.settle()
+    settle(line.compact)
     for name in ("east", "west"):
         for text in numbered(9, 11, name):
             ends[name] = line.ask(text, config=ends[name])

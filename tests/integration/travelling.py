@@ -4,7 +4,6 @@ A branch is what its checkpoints say, one after the other. So for each of them i
 messages there ever were, and a digest that tells of others has come over from another branch.
 """
 
-import time
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -18,7 +17,7 @@ from langgraph.store.memory import InMemoryStore
 from langgraph_compaction import CompactionState
 from langgraph_compaction.archive import archive_of, perform
 from langgraph_compaction.delta import DeltaCompactionState
-from langgraph_compaction.run.context import place_of
+from tests.support.background import settle
 from tests.support.folding import node
 from tests.support.ledger import Ledger, mark
 from tests.support.savers import opened
@@ -108,15 +107,8 @@ class Line:
         """Run the graph from a checkpoint on; where the thread stands then."""
         self.graph.invoke(entry, config, durability="sync")
         if self._settles:
-            self.settle()
+            settle(self.compact)
         return self._noted()
-
-    def settle(self) -> None:
-        """Wait for the fold that is made beside the agent, if there is one."""
-        until = time.monotonic() + 10
-        while (fold := self.compact._visits.folds.of(place_of(THREAD))) and fold.running:
-            assert time.monotonic() < until
-            time.sleep(0.002)
 
     def ask(self, *requests: str, config: Any = THREAD) -> Any:
         """One turn a request; where the thread stands then."""

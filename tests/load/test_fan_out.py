@@ -19,17 +19,12 @@ from langgraph_compaction.view.anchors import locate
 from tests.load.crew import MODES, Scribe, answer, graph_of, marks, request, told
 from tests.load.holding import WAIT, Held, node_of
 from tests.load.watch import Account, Watch, recalled, transcript_of
+from tests.support.background import settle
 from tests.support.validity import violations
 
 T = "t001"
 CONFIG: Any = {"configurable": {"thread_id": T}, "recursion_limit": 1_000}
 ROUNDS = 4
-
-
-def settle(compact: CompactionNode) -> None:
-    """Wait until no fold runs beside the agent."""
-    for fold in list(compact._visits.folds._folds.values()):
-        fold.over.result(WAIT)
 
 
 def conversation(number: int) -> list[BaseMessage]:

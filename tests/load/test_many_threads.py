@@ -19,6 +19,7 @@ from langgraph.store.memory import InMemoryStore
 from langgraph_compaction import CompactionNode, ModelTier
 from tests.load.crew import MODES, Scribe, answer, graph_of, request
 from tests.load.watch import Account, Watch, lost, recalled, transcript_of
+from tests.support.background import asettle, settle
 
 TURNS = ((1, 6), (7, 9), (10, 15))
 """Steps that each thread is asked for, in one run after the other."""
@@ -121,7 +122,7 @@ def in_a_pool(house: House, threads: Sequence[str]) -> None:
     with ThreadPoolExecutor(WORKERS) as pool:
         list(pool.map(one, threads))
         for first, last in LAST:
-            settled(house)
+            settle(house.compact)
             list(pool.map(house.run, threads, repeat(first), repeat(last)))
 
 
@@ -132,14 +133,8 @@ async def on_a_loop(house: House, threads: Sequence[str]) -> None:
 
     await asyncio.gather(*map(one, threads))
     for turn in LAST:
-        await asyncio.to_thread(settled, house)
+        await asettle(house.compact)
         await asyncio.gather(*(house.arun(thread, *turn) for thread in threads))
-
-
-def settled(house: House) -> None:
-    """Wait until no fold runs beside the agents."""
-    for fold in list(house.compact._visits.folds._folds.values()):
-        fold.over.result(30)
 
 
 CASES = [

@@ -14,6 +14,7 @@ from langgraph.store.memory import InMemoryStore
 from langgraph_compaction import CompactionNode, CompactionState
 from langgraph_compaction.plan.counting import token_counter
 from langgraph_compaction.run import background
+from tests.support.background import asettle, begun, settle
 from tests.support.held import held_by, size_of
 from tests.support.replay import good_summary
 
@@ -69,21 +70,12 @@ class House:
         """A run of each thread; what is folded beside it comes to its end."""
         for thread in threads:
             self._graph.invoke(given(thread), config(thread))
-            self.settle()
+            settle(self.compact)
 
     async def avisit(self, threads: Iterable[str]) -> None:
         for thread in threads:
             await self._graph.ainvoke(given(thread), config(thread))
-            for fold in self.folds[-1:]:
-                await asyncio.wrap_future(fold.over)
-
-    @property
-    def folds(self) -> list[Any]:
-        return list(self.compact._visits.folds._folds.values())
-
-    def settle(self) -> None:
-        for fold in self.folds[-1:]:
-            fold.over.result(30)
+            await asettle(self.compact)
 
     def held(self) -> list[object]:
         gc.collect()
@@ -115,7 +107,7 @@ def test_the_node_holds_no_message(model: Any, settings: dict[str, Any]) -> None
     found = house.held()
     assert not [one for one in found if isinstance(one, BaseMessage)]
     assert texts_of_threads(found) == []
-    assert len(house.folds) == (20 if "background" in settings else 0)
+    assert len(begun(house.compact)) == (20 if "background" in settings else 0)
 
 
 @pytest.mark.parametrize("model", [agood, afailing])
@@ -126,7 +118,7 @@ async def test_nor_does_it_hold_the_run_that_a_task_came_from(model: Any) -> Non
     found = house.held()
     assert not [one for one in found if isinstance(one, BaseMessage)]
     assert texts_of_threads(found) == []
-    assert len(house.folds) == 20
+    assert len(begun(house.compact)) == 20
 
 
 @pytest.mark.parametrize("settings", [{}, {"background": True}])
@@ -139,7 +131,7 @@ def test_what_it_holds_stops_growing(
     before = house.held()
     house.visit(names(60, 90))
     after = house.held()
-    assert len(house.folds) <= 20
+    assert len(begun(house.compact)) <= 20
     # Between two visits the counter's younger half is anything from empty to full.
     assert size_of(after) < size_of(before) + CACHED * 200
 
@@ -154,7 +146,7 @@ def test_ten_thousand_threads_fit() -> None:
     house = House(model, background=True)
     house.visit(names(0, 10_000))
     found = house.held()
-    assert len(house.folds) in {background.MOST_FOLDS - 1, background.MOST_FOLDS}
+    assert len(begun(house.compact)) in {background.MOST_FOLDS - 1, background.MOST_FOLDS}
     containers = [len(one) for one in found if isinstance(one, dict | list | set)]
     assert max(containers) <= max(background.MOST_FOLDS, CACHED)
     assert not [one for one in found if isinstance(one, BaseMessage)]

@@ -22,6 +22,7 @@ from langgraph_compaction.archive import archive_of, perform
 from tests.load.crew import MODES, Scribe, answer, graph_of, marks, request
 from tests.load.holding import WAIT, Held, node_of
 from tests.load.watch import Account, Watch, lost, recalled, transcript_of
+from tests.support.background import settle
 
 T = "t001"
 
@@ -84,13 +85,9 @@ class Thread:
         """Two runs more, in which nothing fails: what was folded beside the agent is applied."""
         self.scribe.fails = 0.0
         for span in ((first, first + 11), (first + 12, first + 12)):
-            self._settle()
+            if self.compact:
+                settle(self.compact)
             self.run("after", *span)
-
-    def _settle(self) -> None:
-        """Wait until no fold runs beside the agent."""
-        for fold in list(self.compact._visits.folds._folds.values()) if self.compact else ():
-            fold.over.result(WAIT)
 
     def faults(self) -> list[str]:
         """What is wrong with it in the end, seen along the line of checkpoints that won."""

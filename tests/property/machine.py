@@ -10,7 +10,6 @@ Nothing in it depends on the clock, so that a history that breaks a promise brea
 
 import asyncio
 import pickle
-import time
 from collections.abc import Callable
 from copy import deepcopy
 from functools import wraps
@@ -52,6 +51,7 @@ from langgraph_compaction import (
 from langgraph_compaction.engine import fallback
 from langgraph_compaction.run.context import place_of
 from langgraph_compaction.state import UNSET
+from tests.support.background import begun, settle
 from tests.support.branches import Branch, State
 from tests.support.moody import BAD, Moody
 from tests.support.promises import BrokenPromiseError, Fault, Promise, Tally, expect
@@ -530,9 +530,9 @@ class Machine(RuleBasedStateMachine):
         self.model.mood = mood
         beside = {**self.config["configurable"], "compaction_settings": {"background": True}}
         self._invoke({"configurable": beside})
-        self._settle()
+        settle(self.compact)
         self._check()
-        if self.compact._visits.folds.of(place_of(THREAD)) is not None:
+        if begun(self.compact).of(place_of(THREAD)) is not None:
             self._happened("a fold was begun beside the agent")
         if meanwhile == "says":
             self._converse(1, "short", 0)
@@ -545,15 +545,7 @@ class Machine(RuleBasedStateMachine):
         self._check()
         beside = {**self.config["configurable"], "compaction_settings": {"background": True}}
         self._invoke({"configurable": beside})
-        self._settle()  # of one that this visit began
-
-    def _settle(self) -> None:
-        until = time.monotonic() + 60
-        while (
-            fold := self.compact._visits.folds.of(place_of(THREAD))
-        ) is not None and fold.running:
-            assert time.monotonic() < until, "a fold beside the agent does not end"
-            time.sleep(0.001)
+        settle(self.compact)  # of one that this visit began
 
     @rule(mood=moods)
     def visit_side_by_side(self, mood: str) -> None:
@@ -587,7 +579,7 @@ class Machine(RuleBasedStateMachine):
     @rule(of=st.just("process"))
     def restart(self, of: str) -> None:
         """The process ends, and another one opens what was stored."""
-        self._settle()
+        settle(self.compact)
         saver = _saver()
         for name in ("storage", "writes", "blobs"):
             _fill(getattr(saver, name), getattr(self.saver, name))
