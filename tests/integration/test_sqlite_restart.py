@@ -78,7 +78,7 @@ def log_of(job: Job) -> list[list[str]]:
     ("saver", "strict"),
     [
         ("sync", True),
-        ("async", False),
+        pytest.param("async", False, marks=pytest.mark.slow),
         pytest.param("sync", False, marks=pytest.mark.slow),
         pytest.param("async", True, marks=pytest.mark.slow),
     ],

@@ -29,8 +29,8 @@ def check(database: str, folder: Path, mode: str, kills: int) -> None:
 @pytest.mark.parametrize(
     ("mode", "kills"),
     [
-        ("plain", FEW),
         ("background, prune", FEW),
+        pytest.param("plain", FEW, marks=pytest.mark.slow),
         *(pytest.param(mode, MANY, marks=pytest.mark.slow) for mode in MODES),
     ],
 )
@@ -41,8 +41,8 @@ def test_with_a_sqlite_file(mode: str, kills: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mode", "kills"),
     [
-        ("background", FEW),
         ("prune", FEW),
+        pytest.param("background", FEW, marks=pytest.mark.slow),
         *(pytest.param(mode, MANY, marks=pytest.mark.slow) for mode in MODES),
     ],
 )

@@ -84,7 +84,9 @@ def check(seed: int, *, payloads: bool) -> tuple[Counter[str], int, int]:
     return found, views, thread.folds
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize(
+    "block", [*range(5), *(pytest.param(n, marks=pytest.mark.slow) for n in range(5, 10))]
+)
 def test_no_view_adds_a_violation(block: int) -> None:
     total: Counter[str] = Counter()
     folds = 0
