@@ -479,11 +479,13 @@ class Machine(RuleBasedStateMachine):
         here = runtime(self.values, THREAD, self.store)
         answer = str(recall.invoke({"id": message.id, "runtime": here}))
         present = any(one.id == message.id for one in self.values["messages"])
-        due = present or message.id not in self.erased
+        gone = self.erased | self.branch.cleared  # deleted, or of a chat that was cleared
+        due = present or message.id not in gone
         found = str(message.content)[:60] in answer
         expect(Promise.FOUND, holds=found == due, detail=f"{message.id}: {answer[:200]}")
         if not due:
-            self._happened("what was erased was looked up")
+            how = "erased" if message.id in self.erased else "cleared"
+            self._happened(f"what was {how} was looked up")
 
     # ---- visits
 

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from langgraph_compaction import node, view
-from langgraph_compaction.engine import background as engine_background
-from langgraph_compaction.engine import folding
+from langgraph_compaction import view, visiting
+from langgraph_compaction.engine import answers, folding, parts
 from langgraph_compaction.plan import boundaries, pins
 from langgraph_compaction.run import background as run_background
 from langgraph_compaction.view import anchors, places
@@ -53,7 +52,7 @@ def the_task_is_folded(patch: pytest.MonkeyPatch) -> None:
 
 
 def answers_to_other_questions_are_applied(patch: pytest.MonkeyPatch) -> None:
-    for module in engine_background, run_background:
+    for module in answers, run_background:
         patch.setattr(module, "question_of", lambda call: b"")
 
 
@@ -63,14 +62,15 @@ def calls_and_results_are_not_paired(patch: pytest.MonkeyPatch) -> None:
 
 def the_summariser_misses_the_first_group(patch: pytest.MonkeyPatch) -> None:
     def shortened(*given: Any) -> Any:
-        return [replace(part, chunks=part.chunks[1:] or part.chunks) for part in real(*given)]
+        part = real(*given)
+        return replace(part, chunks=part.chunks[1:] or part.chunks)
 
-    real = folding._parts
-    patch.setattr(folding, "_parts", shortened)
+    real = parts.Divided.part
+    patch.setattr(parts.Divided, "part", shortened)
 
 
 def what_is_pruned_is_not_archived(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(node, "archive_for", lambda *given: None)
+    patch.setattr(visiting, "archive_for", lambda *given: None)
 
 
 def the_settings_change_a_frozen_rendering(patch: pytest.MonkeyPatch) -> None:
