@@ -10,6 +10,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, FunctionMessage, ToolMessage
 
 from langgraph_compaction.digest.actions import Action, todo_list
+from langgraph_compaction.digest.outcomes import Answer
 from langgraph_compaction.digest.sentences import Sentence, sentences
 from langgraph_compaction.view.blocks import is_server_call, server_result_id
 from langgraph_compaction.view.marks import is_summary
@@ -57,7 +58,7 @@ class Calls:
                 arguments = block.get("input", block.get("args"))
                 yield self._add(index, block.get("name"), arguments, block.get("id"))
             elif (answered := server_result_id(block)) and (action := self._next(answered)):
-                action.finish((), failed=False)
+                action.finish((), Answer("ok"))
         if blocks and not calls:
             self._command = Action.of("", blocks[-1], index)
             yield self._command, blocks[-1]

@@ -12,9 +12,9 @@ from typing import Literal, NamedTuple
 ARROW = " → "
 """Between a call and its outcome, and between a tool's name and what its result is quoted with."""
 
-Outcome = Literal["ok", "error", "no result"]
+Outcome = Literal["ok", "error", "answered", "no result"]
 
-_OUTCOMES = "ok|error|no result"
+_OUTCOMES = "ok|error|answered|no result"
 _TIMES = r" \(×(?P<times>\d{1,9})\)"
 _LINE = re.compile(
     rf"(?P<call>.*){ARROW}(?P<outcome>{_OUTCOMES})(?:: (?P<detail>.*?))??(?:{_TIMES})?"
@@ -29,8 +29,8 @@ class Told(NamedTuple):
 
     Attributes:
         call: the call on one line, such as "send_email(to=ann)".
-        outcome: how it came out.
-        detail: the start of its result, or of the error in it; or "".
+        outcome: how it came out; "answered" where that is left to the reader of the detail.
+        detail: the start of its result, or of what in it speaks of an error; or "".
         times: how often it happened so.
     """
 

@@ -123,11 +123,35 @@ OPEN = _cue(
 
 ERROR = _cue(
     "error errors exception traceback failed fails failure fatal denied refused invalid panic "
-    "unable timeout segfault crash crashed fehler fehlgeschlagen erreur échec échoué falló fallo "
+    "unable timeout segfault crash crashed declined rejected unauthorized unauthorised forbidden "
+    "insufficient unsuccessful aborted abgelehnt verweigert refusé rechazado отклонено fehler "
+    "fehlgeschlagen erreur échec échoué falló fallo "
     "erro ошибка/not found/no such/timed out/could not/couldn't/does not exist",
     r"错误|錯誤|失败|失敗|异常|エラー|例外|오류|실패",
 )
 """What went wrong."""
+
+NEGATION = _cue(
+    "not never no nobody nothing none neither nor without cannot can't couldn't didn't doesn't "
+    "don't wasn't weren't isn't aren't hasn't haven't hadn't won't wouldn't didnt wasnt hasnt "
+    "unsent unpaid undone untouched nicht nie niemals nichts kein keine keinen keinem keiner "
+    "keines ohne ne pas jamais aucun aucune sans n'a n'est n'ont n'ai nunca ningún ninguna jamás "
+    "tampoco sin não nenhum nenhuma sem non mai nessun nessuna senza не нет никогда ничего без",
+    r"不|没|沒|未|无|無|ない|ません|なかった|せず|안 |않|못|없|ไม่|มิได้",
+)
+"""What says that something is not so."""
+
+UNDONE = _cue(
+    "ask asked asking whether proposed suggested plan plans planned planning prepared preparing "
+    "draft drafted drafting skip skipped skipping omitted postponed deferred pending would should "
+    "may might cancelled canceled fragte gefragt ob geplant plane entworfen entwurf vorbereitet "
+    "übersprungen ausgelassen verschoben demandé prévu sauté préparé brouillon reporté pregunté "
+    "preguntó preguntado planeado omitido preparado borrador aplazado perguntei perguntou "
+    "planejado rascunho adiado chiesto previsto saltato bozza rimandato спросил спросила "
+    "запланировано пропущено черновик отложено",
+    r"是否|询问|詢問|计划|計劃|跳过|跳過|草稿|推迟|かどうか|予定|スキップ|下書き|여부|예정|건너|초안|ถาม|ร่าง|ข้าม",
+)
+"""What was only asked, planned, prepared or left out."""
 
 COURTESY = _cue(
     "/hold on/one moment/please wait/let me know/feel free/happy to help/glad to/anything else"

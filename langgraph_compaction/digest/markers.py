@@ -14,17 +14,13 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
 
-from langgraph_compaction.digest.actions import (
-    Action,
-    failed,
-    main_argument,
-    reads_as_error,
-    telling,
-)
+from langgraph_compaction.digest.actions import Action, main_argument
+from langgraph_compaction.digest.outcomes import answer_of, said
 from langgraph_compaction.digest.rendering import Call, Marked, calls_in, message_text
 from langgraph_compaction.digest.sentences import Sentence, clean, clipped, sampled, sentences
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.view.blocks import blocks_of, server_result_id
+from langgraph_compaction.view.effects import has_effect
 from langgraph_compaction.view.pairing import Group, answered
 
 Markers = Mapping[str, str | None]
@@ -39,9 +35,9 @@ FAILED = "✗"
 NO_OUTCOME = "no answer"
 """Outcome of a call that was never answered."""
 ERROR_CHARS = 80
-"""Characters shown of what a failed call reported (stagewise's number)."""
+"""Characters shown of what a failed call reported (stagewise's number), or one that may have."""
 READ_CHARS = 2_000
-"""Characters of a failed result, at its head and its tail, in which its error is looked for."""
+"""Characters of such a result, at its head and its tail, in which that is looked for."""
 
 _SLOT = re.compile(r"\{([^{}]*)\}")
 
@@ -122,7 +118,8 @@ def lines_of(
             outcome = "ok" if call.id in served else NO_OUTCOME
             if answer is not None:
                 lines.results.add(answer)
-                outcome = _outcome(messages[answer])
+                effect = has_effect(call.name, call.arguments)
+                outcome = _outcome(messages[answer], effect=effect)
             line = _filled(template, call, outcome)
             position = None if answer is None else positions[answer]
             lines.calls.setdefault(run.start, {})[number] = Marked(line, position)
@@ -146,16 +143,16 @@ def _filled(template: str, call: Call, outcome: str) -> str:
     return " ".join(_SLOT.sub(lambda slot: slots[slot[1]], template).split())
 
 
-def _outcome(result: BaseMessage) -> str:
-    """The word "ok", or what a failed call reported: the last line that says so, else the first."""
+def _outcome(result: BaseMessage, *, effect: bool) -> str:
+    """The word "ok", or what a call reported that failed, or that may have failed."""
     text = message_text(result)
-    if not failed(result, text):
+    answer = answer_of(result, text, effect=effect)
+    if answer.outcome == "ok":
         return "ok"
-    found = list(_sentences(sampled(text, READ_CHARS)))
-    # The last line of a traceback has the error's own name, which is in no list of cues.
-    wrong = [one for one in found if reads_as_error(one.text)] or telling(found, failed=True)
-    told = wrong[-1:] or telling(found, failed=False)[:1]
-    return f"{FAILED} {clipped(told[0].text, ERROR_CHARS)}" if told else FAILED
+    told = clipped(said(list(_sentences(sampled(text, READ_CHARS))), answer), ERROR_CHARS)
+    if answer.outcome == "error":
+        return f"{FAILED} {told}".rstrip()
+    return f"answered: {told}" if told else "answered"
 
 
 def _sentences(text: str) -> Iterator[Sentence]:

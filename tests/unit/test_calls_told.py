@@ -8,11 +8,23 @@ from langgraph_compaction.digest.actions import Action, tells_a_look_up
 from langgraph_compaction.digest.calls_told import Told, arguments_in, parsed, tool_in
 from langgraph_compaction.digest.facts.deeds import Deed
 
-PIECES = ["send(to=ann)", " → ok", " → error", " → no result", ": ", "→", " (×3)", "(×9)", "a", " "]
+PIECES = [
+    "send(to=ann)",
+    " → ok",
+    " → error",
+    " → answered",
+    " → no result",
+    ": ",
+    "→",
+    " (×3)",
+    "(×9)",
+    "a",
+    " ",
+]
 texts = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=8).map(
     lambda parts: " ".join("".join(parts).split())
 )
-outcomes = st.sampled_from(["ok", "error", "no result"])
+outcomes = st.sampled_from(["ok", "error", "answered", "no result"])
 
 
 @given(texts, outcomes, texts, st.integers(1, 10**9 - 1))
@@ -42,7 +54,7 @@ def test_the_call_gives_its_tool_and_arguments_back() -> None:
     assert arguments_in("send(ann)") == [("", "ann")]
 
 
-@pytest.mark.parametrize("outcome", ["ok", "error", ""])
+@pytest.mark.parametrize("outcome", ["ok", "error", "answered", ""])
 def test_what_an_action_tells_is_known_as_a_look_up_or_not(outcome: str) -> None:
     for name, arguments, looks_up in (
         ("read_file", {"path": "a.py"}, True),

@@ -188,6 +188,24 @@ class TestTold:
             "## Done\n- Wrote to ann@example.com.\n- Sent invoice 4711.",
             "## Done\n- Wrote to ann@example.com; sent invoice 4711 to Bob.",
             "## Done\n- Invoice 4711 for ann@example.com: an error, it was not sent.",
+            "## Done\n- Did not send invoice 4711 to ann@example.com.",
+            "## Done\n- Invoice 4711 to ann@example.com was never sent.",
+            "## Done\n- The mail with invoice 4711 to ann@example.com has not been sent.",
+            "## Done\n- The mail with invoice 4711 to ann@example.com wasn’t sent.",
+            "## Done\n- Skipped invoice 4711 to ann@example.com.",
+            "## Done\n- Drafted invoice 4711 for ann@example.com, unsent.",
+            "## Done\n- Asked the user whether invoice 4711 may go to ann@example.com.",
+            "## Done\n- I'll send invoice 4711 to ann@example.com.",
+            "## Done\n- Send invoice 4711 to ann@example.com?",
+            "## Done\n- Invoice 4711 an ann@example.com wurde nicht gesendet.",
+            "## Done\n- La invoice 4711 no fue enviada a ann@example.com.",
+            "## Done\n- L'invoice 4711 n'a pas été envoyée à ann@example.com.",
+            "## Done\n- A invoice 4711 não foi enviada para ann@example.com.",
+            "## Done\n- Invoice 4711 не отправлена на ann@example.com.",
+            "## Done\n- 未发送 invoice 4711 给 ann@example.com。",
+            "## Done\n- invoice 4711 を ann@example.com に送信していません。",
+            "## Done\n- invoice 4711 을 ann@example.com 에 보내지 않았다.",
+            "## Findings\n- send_email to ann@example.com of invoice 4711 was declined.",
             "## Done\n- Sent an email.",
             "I sent the invoice.",
         ],
@@ -199,6 +217,18 @@ class TestTold:
         span = step("deploy", "Error: quota exceeded", "error", target="prod-7")
         assert len(done(span, "## Done\n- Deployed to prod-7.")) == 1
         assert done(span, "## Done\n- Deploying to prod-7 failed: quota.") == []
+
+    def test_what_nobody_knows_the_outcome_of_is_listed_whatever_the_text_says(self) -> None:
+        span = step("pay_invoice", "Payment declined.", invoice="INV-4711")
+        for text in ("Paid INV-4711.", "Paying INV-4711 failed: declined."):
+            assert len(done(span, f"## Done\n- {text}")) == 1
+        line = "pay_invoice(invoice=INV-4711) → answered: Payment declined."
+        assert done(span, f"## Done\n- {line}") == []
+
+    def test_a_call_without_a_result_is_told_by_no_line_on_an_error(self) -> None:
+        span = [called("deploy", "9", target="prod-7"), HumanMessage("Stop.")]
+        assert len(done(span, "## Done\n- Deploying to prod-7 failed.")) == 1
+        assert done(span, "## Done\n- Began the deployment to prod-7.") == []
 
     def test_a_plain_word_tells_nothing_without_the_name(self) -> None:
         span = step("create_user", name="admin")

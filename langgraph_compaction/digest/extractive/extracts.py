@@ -236,16 +236,18 @@ def _sort_actions(actions: Sequence[Action], size: int, found: dict[str, list[Bu
 
     Effects that were made rank first, so that none is repeated; then those that failed, and reads.
     """
-    grouped: dict[tuple[str, str], list[Action]] = defaultdict(list)
+    grouped: dict[tuple[str, str, str], list[Action]] = defaultdict(list)
     for action in actions:
-        grouped[action.line, action.outcome].append(action)
+        # Where what was answered is all that is known of the outcome, it tells calls apart.
+        answer = action.detail if action.outcome == "answered" else ""
+        grouped[action.line, action.outcome, answer].append(action)
     for equal in grouped.values():
         last = equal[-1]
         score = last.message / size + 0.3 * math.log2(len(equal))
         if not last.outcome:
             score += 3.0
         elif last.effect:
-            score += 2.0 if last.outcome == "ok" else 1.0
+            score += 1.0 if last.outcome == "error" else 2.0
         section = DONE if last.outcome else OPEN
         order = last.message * _POSITIONS
         origin: Origin = "printed" if last.outcome and not last.effect else "said"

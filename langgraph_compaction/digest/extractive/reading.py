@@ -10,13 +10,7 @@ from collections.abc import Sequence
 
 from langchain_core.messages import BaseMessage, SystemMessage
 
-from langgraph_compaction.digest.actions import (
-    Action,
-    failed,
-    strings,
-    telling,
-    todo_list,
-)
+from langgraph_compaction.digest.actions import Action, strings, todo_list
 from langgraph_compaction.digest.calls import (
     RESULT_SENTENCE_CHARS,
     Calls,
@@ -25,6 +19,7 @@ from langgraph_compaction.digest.calls import (
 )
 from langgraph_compaction.digest.extractive.ranking import ReferenceRanking
 from langgraph_compaction.digest.fences import without_code, without_examples
+from langgraph_compaction.digest.outcomes import Answer, answer_of, telling
 from langgraph_compaction.digest.rendering import message_text
 from langgraph_compaction.digest.sentences import (
     Sentence,
@@ -93,7 +88,8 @@ class Reading:
             return
         action = self._calls.answered(message, text)
         if action or is_result(message):
-            self._read_result(index, text, action, wrong=failed(message, text))
+            effect = action is not None and action.effect
+            self._read_result(index, text, action, answer_of(message, text, effect=effect))
         else:
             self._read_user(index, text)
 
@@ -121,7 +117,7 @@ class Reading:
             self.todos = todo_list(arguments) or self.todos
             self.references.add("call", index, *strings(arguments, self._printed))
 
-    def _read_result(self, index: int, text: str, action: Action | None, *, wrong: bool) -> None:
+    def _read_result(self, index: int, text: str, action: Action | None, answer: Answer) -> None:
         if action and not action.listed:
             return
         text = sampled(text, self._printed)
@@ -129,6 +125,7 @@ class Reading:
         found = self._add(list(sentences(text, limit)), index)
         self.references.add("result", index, text)
         if action:
-            action.finish(found, failed=wrong)
+            action.finish(found, answer)
         name = action.name if action else "result"
+        wrong = answer.outcome == "error"
         self.results += [(part, name, wrong) for part in telling(found, failed=wrong)]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from langchain_core.messages import BaseMessage, SystemMessage
 
-from langgraph_compaction.digest.actions import Action, failed
+from langgraph_compaction.digest.actions import Action
 from langgraph_compaction.digest.calls import RESULT_SENTENCE_CHARS, Calls, is_agent
 from langgraph_compaction.digest.calls_told import Outcome, Told, arguments_in, parsed, tool_in
 from langgraph_compaction.digest.facts.layout import Parts, unlabelled
 from langgraph_compaction.digest.fences import without_code
+from langgraph_compaction.digest.outcomes import Answer, answer_of
 from langgraph_compaction.digest.rendering import RESULT_CHARS, message_text
 from langgraph_compaction.digest.sentences import Sentence, sampled, sentences
 
@@ -21,8 +22,8 @@ SAID_CHARS = 20_000
 MOST_DEEDS = 1_000
 """Calls of a span that are looked at, the best: no segment has room for more lines."""
 
-_RANKS = {"ok": 2, "no result": 1, "": 1, "error": 0}
-"""Successes come before what has no result, and both before failures."""
+_RANKS = {"ok": 2, "answered": 1, "no result": 1, "": 1, "error": 0}
+"""Successes come before what may have been one, and both before failures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +104,28 @@ def deeds_of(
         deed = Deed.from_action(action, redact, times)
         if deed is not None:
             told.append(deed)
-    found: dict[tuple[str, str], Deed] = {}
+    found: dict[tuple[str, str, str], Deed] = {}
     for deed in told:
-        before = found.pop((deed.call, deed.outcome), None)
+        key = _equal(deed.call, deed.outcome, deed.detail)
+        before = found.pop(key, None)
         times = deed.times + (before.times if before else 0)
-        found[deed.call, deed.outcome] = replace(deed, times=times)
+        found[key] = replace(deed, times=times)
     return list(found.values())
+
+
+def _equal(call: str, outcome: str, said: str) -> tuple[str, str, str]:
+    """What equal deeds share: where what was said is all that is known of the outcome, that too."""
+    return call, outcome, said if outcome == "answered" else ""
+
+
+class _Result(NamedTuple):
+    """What the result of a call says, as much as is read of it, and how the call came out."""
+
+    text: str
+    answer: Answer | None
+
+
+_NO_RESULT = _Result("", None)
 
 
 def _one_line(text: str) -> str:
@@ -117,9 +134,9 @@ def _one_line(text: str) -> str:
 
 def _effects(messages: Sequence[BaseMessage]) -> list[tuple[Action, int]]:
     """The calls with an effect, equal ones as the last of them with their number."""
-    found: dict[tuple[str, str], tuple[Action, str, int]] = {}
+    found: dict[tuple[str, str, str], tuple[Action, _Result, int]] = {}
     for action, result in _actions(messages):
-        key: tuple[str, str] = (action.line, action.outcome)
+        key = _equal(action.line, action.outcome, result.text)
         times = found.pop(key)[-1] if key in found else 0
         found[key] = (action, result, times + 1)
     order = sorted(found, key=lambda key: _RANKS[key[1]])
@@ -127,17 +144,17 @@ def _effects(messages: Sequence[BaseMessage]) -> list[tuple[Action, int]]:
     effects = []
     for key, (action, result, times) in found.items():
         if key in best:
-            if action.outcome:
-                parts = [Sentence.of(part) for part in sentences(result, RESULT_SENTENCE_CHARS)]
-                action.finish(parts, failed=action.outcome == "error")
+            if result.answer:
+                parts = sentences(result.text, RESULT_SENTENCE_CHARS)
+                action.finish([Sentence.of(part) for part in parts], result.answer)
             effects.append((action, times))
     return effects
 
 
-def _actions(messages: Sequence[BaseMessage]) -> Iterator[tuple[Action, str]]:
-    """The calls with an effect and what their results say, as much as is read of it."""
+def _actions(messages: Sequence[BaseMessage]) -> Iterator[tuple[Action, _Result]]:
+    """The calls with an effect and their results."""
     calls = Calls()
-    results: dict[int, str] = {}
+    results: dict[int, _Result] = {}
     for index, message in enumerate(messages):
         if isinstance(message, SystemMessage):
             continue
@@ -146,6 +163,7 @@ def _actions(messages: Sequence[BaseMessage]) -> Iterator[tuple[Action, str]]:
             for _ in calls.made(index, message, without_code(sampled(text, SAID_CHARS))[1]):
                 pass
         elif (action := calls.answered(message, text)) and action.effect:
-            action.outcome = "error" if failed(message, text) else "ok"
-            results[id(action)] = sampled(text, RESULT_CHARS)
-    return ((one, results.get(id(one), "")) for one in calls.actions if one.effect)
+            answer = answer_of(message, text, effect=True)
+            action.outcome = answer.outcome
+            results[id(action)] = _Result(sampled(text, RESULT_CHARS), answer)
+    return ((one, results.get(id(one), _NO_RESULT)) for one in calls.actions if one.effect)

@@ -33,6 +33,7 @@ TELLING = (prompts.CONSTRAINTS, prompts.FINDINGS, prompts.DONE, prompts.REFERENC
 """Sections that tell what was, or what the user said. No other tells of a deed, and least of all
 one of a user's own name: it may be about what is open."""
 _WISHES = (cues.OPEN, cues.INTENT, cues.FIRM, cues.SOFT)
+_AHEAD = (cues.OPEN, cues.INTENT)
 _STATEMENTS = re.compile(r"(?<=[.!?])\s|[;。！？；]")
 
 
@@ -112,7 +113,7 @@ def _statements(text: str) -> Iterator[tuple[str, bool]]:
         if telling:
             for part in _STATEMENTS.split(row if found is None else found.rest):
                 sentence = Sentence.of(part)
-                if not any(cue(sentence) for cue in ((cues.OPEN,) if done else _WISHES)):
+                if not any(cue(sentence) for cue in (_AHEAD if done else _WISHES)):
                     yield part.casefold(), done
 
 
@@ -120,9 +121,12 @@ def _told(deed: Deed, statements: Iterable[tuple[str, bool]]) -> bool:
     """Whether one statement says all that tells a deed from others, and its outcome.
 
     It has each word of the arguments by itself, and the tool's name unless these say enough and it
-    stands under Done. A success is not told by a statement of an error, nor a failure by one
-    without.
+    stands under Done. A success is not told by a statement of an error, nor by one that denies,
+    asks or plans; a failure by one of an error alone. What came out nobody knows how is told by
+    none.
     """
+    if deed.outcome == "answered":
+        return False
     words, name = _words(deed), deed.tool.casefold()
     enough = len(words) >= TELLING_WORDS or any(
         len(word) >= NAME_CHARS and not word.isalpha() for word in words
@@ -130,10 +134,16 @@ def _told(deed: Deed, statements: Iterable[tuple[str, bool]]) -> bool:
     for statement, done in statements:
         needed = words if done and enough else [*words, name]
         if (done or words) and all(stands(statement, word) for word in needed):
-            wrong = cues.ERROR(Sentence.of(statement))
-            if deed.outcome != ("ok" if wrong else "error"):
+            sentence = Sentence.of(statement)
+            wrong = cues.ERROR(sentence)
+            if wrong if deed.outcome == "error" else not (wrong or _denied(sentence)):
                 return True
     return False
+
+
+def _denied(sentence: Sentence) -> bool:
+    """Whether a statement says that something was not done, or only asked or planned."""
+    return cues.NEGATION(sentence) or cues.UNDONE(sentence) or sentence.text.endswith(("?", "？"))
 
 
 def _words(deed: Deed) -> list[str]:
