@@ -21,6 +21,7 @@ from langgraph_compaction.engine.events import (
     common_fields,
     completed,
     fold_failed,
+    is_completed,
     told_problems,
 )
 from langgraph_compaction.engine.folding import folded
@@ -33,7 +34,7 @@ from langgraph_compaction.errors import CascadeExhaustedError, RedactionError
 from langgraph_compaction.plan.boundaries import Span
 from langgraph_compaction.plan.cooling import failed_again
 from langgraph_compaction.plan.decision import Decision, decide, decide_unfolded
-from langgraph_compaction.record import CompactionRecord, render_of
+from langgraph_compaction.record import CompactionRecord
 
 MOST_PASSES = 3
 """Folds in one visit at most: where the first did not bring the view below its trigger, the next
@@ -97,17 +98,10 @@ def _carry_out(visit: Visit, decision: Decision, common: dict[str, Any]) -> Step
     if record is visit.record or remembered is None:
         return None if remembered is None else Change(remembered)
     change = yield from pruned(visit, remembered, common)
-    if change.removed or decision.action != "clear" or _clips(visit, record):
+    if is_completed(visit, record, change):
         removed = len(change.removed)
         yield Emit(completed(visit, record, writer.tally, common, pruned=removed))
     return change
-
-
-def _clips(visit: Visit, record: CompactionRecord) -> bool:
-    """Whether a record clips other messages than the thread's own."""
-    before, after = (render_of(one, visit.policy.render) for one in (visit.record, record))
-    results = before.get("clip_result_bytes") != after.get("clip_result_bytes")
-    return results or before.get("clip_message_bytes") != after.get("clip_message_bytes")
 
 
 def writer_for(visit: Visit, decision: Decision) -> Writer:

@@ -7,11 +7,11 @@ from typing import Any
 
 from langgraph_compaction.engine.effects import Effect, Emit
 from langgraph_compaction.engine.fallback import FALLBACK_NAME
-from langgraph_compaction.engine.tally import Tally
+from langgraph_compaction.engine.tally import Change, Tally
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.plan.cooling import failures_in_a_row
 from langgraph_compaction.plan.decision import Decision
-from langgraph_compaction.record import CompactionRecord
+from langgraph_compaction.record import CompactionRecord, render_of
 
 
 def common_fields(decision: Decision) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def fold_failed(
     """
     segments = record.get("segments", [])
     if record is visit.record:
-        rest = "the thread is as it was"
+        rest = "the digest is as it was"
     elif segments and segments[-1]["model"] == FALLBACK_NAME:
         rest = "extracts stand in for it"
     else:
@@ -62,6 +62,27 @@ def fold_failed(
         "in_a_row": failures_in_a_row(visit.record) + 1,
         **tally.told(),
     }
+
+
+def is_completed(visit: Visit, record: CompactionRecord, change: Change) -> bool:
+    """Whether there is anything for `completed` to tell: clearing and failures have own events.
+
+    Args:
+        visit: what was looked at.
+        record: what it came to, before the prune.
+        change: what changes in the state.
+    """
+    before = visit.record
+    folded = before.get("segments", []) != record.get("segments", [])
+    last = record.get("last_summarized_index", -1) != before.get("last_summarized_index", -1)
+    return folded or last or bool(change.removed) or _clips(visit, record)
+
+
+def _clips(visit: Visit, record: CompactionRecord) -> bool:
+    """Whether a record clips other messages than the thread's own."""
+    before, after = (render_of(one, visit.policy.render) for one in (visit.record, record))
+    limits = ("clip_result_bytes", "clip_message_bytes")
+    return any(before.get(limit) != after.get(limit) for limit in limits)
 
 
 def completed(

@@ -135,8 +135,11 @@ def assert_recovered(watched: Watched, server: OpenAIServer) -> None:
     first, second = sent(server)
     assert second <= FITS < first
     kinds = watched.kinds
-    assert (kinds[0], kinds[-1]) == ("started", "completed")
-    assert set(kinds[1:-1]) <= {"cleared"}
+    assert kinds in (
+        ["started", "cleared"],
+        ["started", "completed"],
+        ["started", "cleared", "completed"],
+    )
     assert {event["need"] for event in watched.events} == {"overflow"}
     assert watched.events[-1]["tokens_after"] < watched.events[-1]["tokens_before"] * 0.65
     assert watched.summariser.calls == 0

@@ -235,6 +235,53 @@ def test_a_call_id_that_comes_again_later_leaves_the_handles_as_they_are() -> No
     assert compact.view({**state, "messages": [*state["messages"], *again]})[: len(view)] == view
 
 
+MADE = "The call was made: do not repeat it for its result."
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [("send_email", {"to": "ann"}), ("bash", {"command": "git push"}), (None, {"to": "ann"})],
+)
+def test_no_placeholder_asks_to_repeat_what_changed_something(name: str | None, given: Any) -> None:
+    call: Any = {"name": name or "send_email", "args": given, "id": "e"}
+    sent = [
+        AIMessage("", tool_calls=[call], id="ae"),
+        ToolMessage(text_of(70), tool_call_id="e", name=name, id="te"),
+    ]
+    state = state_of(history(9, *sent))
+    what = f"[Cleared: result of {call['name']}, 3,200 characters. {MADE}"
+    view = node().view(visited(node(), state))
+    assert view[2].content == f"{what}]"
+    assert str(view[4].content).endswith("outcome ok. Call the tool again if you need it.]")
+    recalling = node(recall_tool="recall")
+    after = visited(recalling, state)
+    assert recalling.view(after)[2].content == f'{what} recall(id="te") shows it.]'
+    assert model_view(after) == recalling.view(after)
+
+
+def test_what_changed_something_twice_is_not_to_be_repeated_either() -> None:
+    sent: list[BaseMessage] = []
+    for n in range(2):
+        call: Any = {"name": "send_email", "args": {"to": "ann"}, "id": f"e{n}"}
+        answer = ToolMessage(text_of(70 + n), tool_call_id=f"e{n}", id=f"te{n}")
+        sent += [AIMessage("", tool_calls=[call], id=f"ae{n}"), answer]
+    compact = node(clear_keep=20, target=7_800, recall_tool="recall")
+    view = compact.view(visited(compact, state_of(history(7, *sent))))
+    newer = "A newer result of the same call stands further below."
+    assert str(view[2].content).endswith(f'{newer} {MADE} recall(id="te0") shows it.]')
+
+
+def test_the_recall_tool_changes_nothing_whatever_its_name() -> None:
+    call: Any = {"name": "restore", "args": {"id": "c7"}, "id": "r"}
+    recalled = [
+        AIMessage("", tool_calls=[call], id="ar"),
+        ToolMessage(text_of(70), tool_call_id="r", name="restore", id="tr"),
+    ]
+    compact = node(recall_tool="restore")
+    view = compact.view(visited(compact, state_of(history(9, *recalled))))
+    assert str(view[2].content).endswith("outcome ok. Call the tool again if you need it.]")
+
+
 @pytest.mark.parametrize("name", ["recall", None])
 def test_what_the_recall_tool_brought_is_not_looked_up_as_a_copy(name: str | None) -> None:
     call: Any = {"name": "recall", "args": {"id": "c7"}, "id": "r"}
@@ -552,6 +599,16 @@ def test_extracts_follow_where_clearing_is_not_enough_at_the_hard_limit() -> Non
     state = visited(compact, state_of([*talk, *history(3)]))
     assert state["compaction"]["segments"][0]["model"] == "extractive"
     assert compact.measure(state).tokens <= 8_100
+
+
+def test_a_fold_that_failed_and_a_clearing_complete_nothing() -> None:
+    events: list[dict[str, Any]] = []
+    compact = node(failing, target=2_500, hook=events.append)
+    compact.invoke(state_of(history(10, *talk())))
+    kinds = [event["type"].removeprefix("compaction.") for event in events]
+    assert kinds == ["started", "tier_failed", "failed", "cleared"]
+    assert "the digest is as it was" in events[2]["reason"]
+    assert events[3]["tokens_after"] < events[3]["tokens_before"]
 
 
 def test_while_the_summarisers_rest_clearing_goes_on() -> None:

@@ -234,7 +234,7 @@ def test_webwright_changes_nothing_where_the_answer_failed(answer: Any) -> None:
     assert "segments" not in steps.state["compaction"]
     assert steps_done(steps.state["messages"]) == [*range(1, 26)]
     assert steps.node.view(steps.state) == steps.state["messages"]
-    assert "the thread is as it was" in steps.of("failed")[0]["reason"]
+    assert "the digest is as it was" in steps.of("failed")[0]["reason"]
 
 
 @pytest.mark.parametrize("where", ["content", "response_metadata", "additional_kwargs"])
