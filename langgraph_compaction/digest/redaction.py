@@ -83,10 +83,18 @@ _REMEDY = "Nothing of this fold is sent on or stored; repair the function passed
 
 def _place(trace: TracebackType | None) -> str:
     """Where the hook raised: the frame behind ours, which says nothing of the text."""
-    if trace is None or trace.tb_next is None:
+    frame = trace
+    while frame is not None and _is_ours(frame):
+        frame = frame.tb_next
+    if frame is None:
         return ""
-    frame = trace.tb_next
     return f" ({PurePath(frame.tb_frame.f_code.co_filename).name}, line {frame.tb_lineno})"
+
+
+def _is_ours(frame: TracebackType) -> bool:
+    """Whether a frame is this package's: what remembers the hook's answers stands before it."""
+    package = __name__.partition(".")[0]
+    return str(frame.tb_frame.f_globals.get("__name__")).partition(".")[0] == package
 
 
 def redacted_messages(messages: Iterable[BaseMessage], redact: Redact | None) -> list[BaseMessage]:

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeVar
 
-from langgraph_compaction.engine.effects import BackgroundFold, CallModel, Effect, Emit, Propose
+from langgraph_compaction.engine.effects import (
+    BackgroundFold,
+    CallFailed,
+    CallModel,
+    Effect,
+    Emit,
+    Propose,
+)
 
 
 class Raised(NamedTuple):
@@ -19,6 +26,10 @@ class Raised(NamedTuple):
 
 class StaleError(Exception):
     """Another question is asked than was answered."""
+
+
+class NoAnswerError(Exception):
+    """A fold beside the agent failed before it had an answer to a question."""
 
 
 @dataclass
@@ -68,7 +79,9 @@ def answered(
 ) -> Generator[Effect, object, _Result]:
     """Steps whose questions are answered from what was kept; returns what they return.
 
-    Nothing is told before it is sure that the answers fit.
+    Nothing is told before it is sure that the answers fit. Where the fold failed on the way, so did
+    the question that it has no answer to: else the failure would be counted nowhere, and the
+    summarisers asked again at every visit.
 
     Args:
         steps: they were not started yet.
@@ -76,7 +89,7 @@ def answered(
         may_ask: whether a question that has no answer here may be asked now.
 
     Raises:
-        StaleError: a question has no answer here, and may not be asked.
+        StaleError: a question has no answer here, and may not be asked; the fold did not fail.
         Exception: an answer was an error that is to end the run.
     """
     told: list[Emit] = []
@@ -103,6 +116,9 @@ def answered(
                     outcome = answer
                 elif may_ask(effect):
                     outcome = yield effect
+                elif answers.fold.broken is not None:
+                    error = NoAnswerError(answers.fold.broken)
+                    outcome = CallFailed(error, ends_visit=True)
                 else:
                     raise StaleError
     except StopIteration as stop:

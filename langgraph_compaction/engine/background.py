@@ -3,8 +3,9 @@
 What runs beside is the ordinary step, over the messages as they were; only the answers of the
 models are kept of it. A later visit makes the same step over the messages as they are then, and
 takes an answer from there where the very same is asked. So what is applied is an answer about
-exactly what it replaces: where a message was edited, deleted or pinned, or a person changed the
-digest, the question is another one, and the answers are dropped.
+exactly what it replaces: where a message was edited, deleted or pinned, the question is another
+one, and the answers are dropped. So they are where a person corrected the digest, whatever is
+asked: who restores messages does not want the digest back that they had.
 
     trigger fires → begin, and let the agent go on → later: apply the answers, or drop them, say so,
     and begin anew
@@ -32,6 +33,7 @@ from langgraph_compaction.engine.effects import (
     Propose,
 )
 from langgraph_compaction.engine.events import common_fields, told_problems
+from langgraph_compaction.engine.remembering import remembered
 from langgraph_compaction.engine.tally import Change
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.plan.boundaries import Span, SpanEnd
@@ -40,8 +42,12 @@ from langgraph_compaction.record import message_key
 
 OTHER = "messages of its span, the digest before it or the settings are not what they were"
 """Why answers are dropped: the same question would be another one now."""
+CORRECTED = "the digest was corrected since it began"
+"""Why answers are dropped: a person's change is not undone by what was computed before it."""
 NO_END = "it did not come to its end"
 """Why answers are dropped: they did not come in time, or their event loop has gone."""
+UNCOUNTED = "A call that is still under way, or was lost, is not counted here."
+"""What the event adds of a fold that did not come to its end."""
 
 
 def background_steps(visit: Visit, fold: BackgroundFold | None) -> Steps:
@@ -55,7 +61,7 @@ def background_steps(visit: Visit, fold: BackgroundFold | None) -> Steps:
         As `compaction_steps`; raises the same.
     """
     waiting = None if fold is None else _waits(visit, fold)
-    there = visit if fold is None else replace(visit, until=fold.span_end)
+    there = visit if fold is None else resumed(visit, fold)
     decision = waiting or decide(there)
     yield from told_problems(visit, common_fields(decision))
     if waiting is not None:
@@ -75,6 +81,16 @@ def background_steps(visit: Visit, fold: BackgroundFold | None) -> Steps:
     return (yield from _begun(visit, decision, decision.span))
 
 
+def resumed(visit: Visit, fold: BackgroundFold) -> Visit:
+    """A visit that makes the step of a fold: its span, and texts redacted as they were then."""
+    return replace(visit, until=fold.span_end, redact=fold.redact)
+
+
+def is_corrected(visit: Visit, fold: BackgroundFold) -> bool:
+    """Whether a person corrected the digest since a fold began."""
+    return visit.record.get("epoch", 0) != fold.epoch
+
+
 def _begun(visit: Visit, decision: Decision, span: Span) -> Steps:
     """Begin a fold, where there is room for it and the hook does not veto."""
     common = {**common_fields(decision), "background": True}
@@ -90,14 +106,15 @@ def _begun(visit: Visit, decision: Decision, span: Span) -> Steps:
 
 
 def _beginning(visit: Visit, decision: Decision, span: Span) -> BeginFold:
-    span_end = _span_end(decision, span)
+    span_end, redact = _span_end(decision, span), remembered(visit.redact)
     apart = replace(
         visit,
         messages=list(visit.messages),  # as they are now: the run goes on with its own list
         until=span_end,
+        redact=redact,
         policy=replace(visit.policy, prune=False),
     )
-    return BeginFold(span_end, visit.record.get("epoch", 0), compaction_steps(apart))
+    return BeginFold(span_end, visit.record.get("epoch", 0), compaction_steps(apart), redact)
 
 
 def due(visit: Visit, fold: BackgroundFold | None) -> Decision:
@@ -112,7 +129,9 @@ def due(visit: Visit, fold: BackgroundFold | None) -> Decision:
     waiting = _waits(visit, fold)
     if waiting is not None:
         return waiting
-    decision = decide(replace(visit, until=fold.span_end))
+    if is_corrected(visit, fold):
+        return decide(visit)
+    decision = decide(resumed(visit, fold))
     return decision if decision.action == "fold" else decide(visit)
 
 
@@ -128,12 +147,12 @@ def dropped(
         why: why they are not applied.
         waited: seconds that the visit waited for them.
     """
-    corrected = visit.record.get("epoch", 0) != fold.epoch
-    why = "the digest was corrected since it began" if corrected else why
+    why = CORRECTED if is_corrected(visit, fold) else why
+    reason = f"The fold that was made beside the agent is not applied: {why}."
     return {
         "type": "compaction.dropped",
         **common,
-        "reason": f"The fold that was made beside the agent is not applied: {why}.",
+        "reason": reason if fold.complete else f"{reason} {UNCOUNTED}",
         "attempts": fold.answered,
         **fold.spent.fields(),
         **background_fields(fold, waited),
@@ -179,6 +198,8 @@ def _applied(
     if decision.action != "fold" or decision.need not in {"soft", "hard"}:
         asked = decision.need == "asked"
         return _Dropped("another one was asked for" if asked else "its span is not to be folded")
+    if is_corrected(visit, fold):
+        return _Dropped(CORRECTED)
     waited = 0.0
     if fold.running:
         outcome = yield AwaitFold()

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from langchain_core.messages import BaseMessage
 
+from langgraph_compaction.engine.remembering import RememberedRedact
 from langgraph_compaction.engine.tally import Spent
 from langgraph_compaction.plan.boundaries import SpanEnd
 
@@ -135,6 +136,10 @@ class BackgroundFold(Protocol):
         """Of the record that it began with."""
 
     @property
+    def redact(self) -> RememberedRedact | None:
+        """What its texts are redacted by, None where they are not."""
+
+    @property
     def told(self) -> bool:
         """Whether the events of a visit that applied it have told of it."""
 
@@ -145,6 +150,10 @@ class BackgroundFold(Protocol):
     @property
     def complete(self) -> bool:
         """Whether all that it had to ask was answered."""
+
+    @property
+    def broken(self) -> str | None:
+        """Why it failed before all was answered. None: it did not, or its event loop has gone."""
 
     @property
     def answered(self) -> int:
@@ -175,11 +184,13 @@ class BeginFold:
         span_end: where its span ends.
         epoch: of the record that it begins with.
         steps: what makes it; only the answers to its questions count.
+        redact: what redacts its texts, and has to when it is applied; None: nothing does.
     """
 
     span_end: SpanEnd
     epoch: int
     steps: Generator[Any, object, object]
+    redact: RememberedRedact | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
-from langgraph_compaction.changes import clipped, revised, with_overflow
+from langgraph_compaction.changes import clipped, revised, with_failures, with_overflow
 from langgraph_compaction.engine import VETOED
 from langgraph_compaction.engine.answers import background_fields
 from langgraph_compaction.engine.clearing import clear
 from langgraph_compaction.engine.condensing import condensed
 from langgraph_compaction.engine.effects import BackgroundFold, Effect, Emit, Propose
-from langgraph_compaction.engine.events import completed, told_problems
-from langgraph_compaction.engine.finished import finished
+from langgraph_compaction.engine.events import completed, is_completed, told_problems
+from langgraph_compaction.engine.finished import Finished, finished
 from langgraph_compaction.engine.folding import folded
 from langgraph_compaction.engine.limits import too_large
 from langgraph_compaction.engine.pruning import pruned
@@ -26,6 +26,7 @@ from langgraph_compaction.engine.tally import Change, Tally
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.engine.writing import Writer
 from langgraph_compaction.errors import RedactionError
+from langgraph_compaction.plan.cooling import failed_again
 from langgraph_compaction.plan.decision import REFUSED, decide_refused
 from langgraph_compaction.plan.excess import Excess, Room, room_after
 from langgraph_compaction.plan.fitting import fit_view
@@ -75,22 +76,29 @@ def overflow_steps(
     if visit.record.get("overflow") == _mark(visit, visit.record, node):
         yield from _given_up(visit, visit.record, room, AGAIN, common)
     vetoed = yield Propose({"type": "compaction.started", **common})
-    found = None
+    found: Finished | None = None
     if fold is not None and not fold.running and not vetoed:
         found = yield from finished(visit, fold, common)
     inner, told, tally = replace(visit, policy=room.under(visit.policy)), common, Tally()
-    if found is not None and fold is not None:
-        inner, tally = replace(inner, record=found.record), found.tally
+    digest = None if found is None else found.record
+    if found is not None and digest is not None and fold is not None:
+        inner, tally = replace(inner, record=digest), found.tally
         told = {**common, **background_fields(fold)}
     record = inner.record
-    if found is None or inner.size(inner.layout(record)) > room.goal:
+    if digest is None or inner.size(inner.layout(record)) > room.goal:
         record = yield from _reduced(inner, room, common, may_fold=not vetoed)
     if inner.size(inner.layout(record)) > room.most:
         but = f"the provider refused {before} already"
         yield from _given_up(visit, record, room, but, common)
-    record = revised(with_overflow(record, _mark(visit, record, node)), visit.run)
+    record = with_overflow(record, _mark(visit, record, node))
+    if found is not None and found.failed:
+        size = visit.size(visit.layout(record))
+        failures = failed_again(visit.record, visit.messages, steps=look.thread_steps, tokens=size)
+        record = with_failures(record, failures)
+    record = revised(record, visit.run)
     change = yield from pruned(visit, record, common)
-    yield Emit(completed(visit, record, tally, told, pruned=len(change.removed)))
+    if is_completed(visit, record, change):
+        yield Emit(completed(visit, record, tally, told, pruned=len(change.removed)))
     return change
 
 

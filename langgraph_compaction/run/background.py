@@ -12,7 +12,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Generator, Hashable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import replace
 from threading import Lock, Thread
@@ -31,6 +31,7 @@ from langgraph_compaction.engine.effects import (
 )
 from langgraph_compaction.engine.tally import Spent
 from langgraph_compaction.run.attempts import finished
+from langgraph_compaction.run.faults import said_by
 
 MOST_RUNNING = 100
 """Folds of one node that run at the same time; further ones begin at a later visit."""
@@ -49,6 +50,12 @@ FULL = "{running} folds run beside their agents already; this one begins at a la
 """Why a fold is not begun."""
 TAKEN = "Another visit has begun a fold of this thread beside the agent."
 """Why a fold is not begun."""
+NO_THREAD = "No thread can be started for a fold beside the agent ({error})."
+"""Why a fold is not begun."""
+NOTHING = "it ended without an answer"
+"""Why a fold failed: ``redact`` did, say, before anything was sent."""
+LATE = "it did not come to its end in time"
+"""Why a fold failed that has a thread of its own."""
 
 _log = logging.getLogger("langgraph_compaction")
 
@@ -68,11 +75,12 @@ class BegunFold:
     Attributes:
         span_end: where its span ends.
         epoch: of the record that it began with.
+        redact: what its texts are redacted by, None where they are not.
         spent: tokens of its calls, once it came to its end.
         complete: whether all that it had to ask was answered.
+        failure: the error that ended it, in words; None where none did.
         told: whether the events of a visit that applied it have told of it.
         over: done once no more answers will come, for who waits for it.
-        chars: characters of its answers, about.
         task: where it runs on an event loop; None in a thread of its own, and once it is over.
     """
 
@@ -81,14 +89,16 @@ class BegunFold:
     ) -> None:
         self.span_end = begun.span_end
         self.epoch = begun.epoch
+        self.redact = begun.redact
         self.spent = Spent()
         self.complete = False
+        self.failure: str | None = None
         self.told = False
         self.over: Future[None] = Future()
-        self.chars = 0
         self.task: asyncio.Task[None] | None = None
         self._loop = loop
         self._answers: dict[bytes, list[object]] = {}
+        self._chars = 0
         self._begun = monotonic()
         self._ended: float | None = None
         self._latest = self._begun + (KEPT_SECONDS if seconds is None else seconds + SLACK)
@@ -98,6 +108,19 @@ class BegunFold:
         """Whether its answers are still to come."""
         lost = self._loop is not None and self._loop.is_closed()
         return not (self._ended is not None or lost or monotonic() >= self._latest)
+
+    @property
+    def broken(self) -> str | None:
+        """Why it failed before all was answered. None: it did not, or its event loop has gone."""
+        late = self._loop is None and self._ended is None and not self.running
+        if late:
+            return LATE
+        return NOTHING if self.complete and not self._answers else self.failure
+
+    @property
+    def chars(self) -> int:
+        """Characters of its answers and of its redacted texts, about."""
+        return self._chars + (0 if self.redact is None else self.redact.chars)
 
     @property
     def seconds(self) -> float:
@@ -122,11 +145,11 @@ class BegunFold:
         """Keep an answer. Of a text that is too long to be accepted, no more than shows it."""
         if isinstance(answer, Reply):
             answer = replace(answer, text=answer.text[: LONGEST + 1])
-            self.chars += len(answer.text)
+            self._chars += len(answer.text)
         elif isinstance(answer, CallFailed | Raised):
             _let_go(answer.error, noted=isinstance(answer, Raised))
             # The errors of some clients hold the request.
-            self.chars += sum(len(str(message.content)) for message in call.request.messages)
+            self._chars += sum(len(str(message.content)) for message in call.request.messages)
         self._answers.setdefault(question_of(call), []).append(answer)
 
     def end(self) -> None:
@@ -258,7 +281,13 @@ class FoldSlot(NamedTuple):
                     call = questions.send(answer)
 
         context = copy_context()  # of tracing, and of the run that began it
-        Thread(target=context.run, args=(run,), name="fold beside the agent", daemon=True).start()
+        beside = Thread(target=context.run, args=(run,), name="fold beside the agent", daemon=True)
+        try:
+            beside.start()
+        except RuntimeError as error:  # too many threads, or the interpreter ends
+            fold.end()
+            self.drop(fold)
+            return NO_THREAD.format(error=error)
         return None
 
     def abegin(self, effect: BeginFold, ask: AwaitsAnswer) -> str | None:
@@ -347,7 +376,8 @@ def _let_go(error: BaseException, *, noted: bool) -> None:
     """
     if noted:
         lines = "".join(format_tb(error.__traceback__))
-        error.add_note(f"Raised beside the agent:\n{lines.rstrip()}")
+        with suppress(Exception):  # it lets no attribute be set
+            error.add_note(f"Raised beside the agent:\n{lines.rstrip()}")
     pending: list[BaseException | None] = [error]
     seen: set[int] = set()
     while pending:
@@ -355,7 +385,8 @@ def _let_go(error: BaseException, *, noted: bool) -> None:
         if one is None or id(one) in seen:
             continue
         seen.add(id(one))
-        one.__traceback__ = None
+        # Not set as an attribute: an error may be a frozen dataclass.
+        BaseException.with_traceback(one, None)
         pending += [one.__cause__, one.__context__]
         if isinstance(one, BaseExceptionGroup):
             pending += one.exceptions
@@ -368,7 +399,13 @@ def _ending(fold: BegunFold) -> Iterator[None]:
         yield
     except StopIteration:
         fold.complete = True
-    except Exception:  # noqa: BLE001  # of the steps themselves: who applies them meets it, too
+    except asyncio.CancelledError:  # with its event loop, which is no failure of the fold
+        raise
+    except BaseException as error:
+        # Not of a tier: that is an answer. It counts as a failure when the fold is applied.
+        fold.failure = f"{type(error).__name__}: {said_by(error)}"
         _log.debug("A fold beside the agent ended early.", exc_info=True)
+        if not isinstance(error, Exception):
+            raise
     finally:
         fold.end()

@@ -22,6 +22,7 @@ from langgraph_compaction import (
     CompactionNode,
     CompactionState,
     overflow_handler,
+    restore,
     with_overflow_recovery,
 )
 from langgraph_compaction.middleware import CompactionMiddleware
@@ -215,6 +216,32 @@ def test_a_fold_that_failed_leaves_extracts(gate: Gate) -> None:
     dropped, completed = events[-2:]
     assert "no tier wrote an acceptable digest" in dropped["reason"]
     assert completed["model"] == EXTRACTIVE
+
+
+@pytest.mark.parametrize("door", ["handler", "middleware"])
+def test_a_fold_that_failed_counts_towards_the_cool_down(door: str, gate: Gate) -> None:
+    case = Case(door, gate)
+    gate.answer = lambda _: "no"
+    state = case.run(messages(16))
+    assert writers(state["compaction"]) == [EXTRACTIVE]
+    assert state["compaction"]["failures"]["count"] == 1
+    assert case.kinds.count("dropped") == 1
+
+
+def test_a_digest_that_was_restored_does_not_come_back(gate: Gate) -> None:
+    events: list[dict[str, Any]] = []
+    compact = node(gate, hook=events.append)
+    gate.open.set()
+    state = thread()
+    compact.invoke(state, ONE)
+    settled(compact)
+    state |= compact.invoke(state, ONE)
+    state |= restore(state)
+    assert refused(compact, state).text == "All is well."
+    completed = events[-1]
+    assert (completed["type"], completed["model"]) == ("compaction.completed", EXTRACTIVE)
+    assert "background" not in completed
+    assert len(begun(compact)) == 0
 
 
 def test_a_veto_holds_for_it_too(gate: Gate) -> None:
