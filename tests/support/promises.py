@@ -30,7 +30,7 @@ class Promise(StrEnum):
     MERGED = "In which order updates of parallel nodes come makes no difference."
     IDLE = "A second visit changes nothing."
     BY_HAND = "What a person corrects, restores or forgets is so, and raises the epoch."
-    FOUND = "What was pruned is found by the recall tool, until it is forgotten."
+    FOUND = "What was pruned is found by the recall tool, until it is forgotten or cleared."
     RESTARTED = "Another process finds the thread as it was."
     OFF = "A refusal of the provider reaches the caller only where compaction is off."
     NO_ERROR = "No step raises, but BudgetError where nothing fits."
