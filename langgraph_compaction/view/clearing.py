@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
@@ -23,6 +23,7 @@ from langgraph_compaction.view.blocks import (
     is_reasoning,
     visible_text,
 )
+from langgraph_compaction.view.effects import has_effect
 from langgraph_compaction.view.fingerprints import fingerprint
 from langgraph_compaction.view.marks import is_marked
 from langgraph_compaction.view.pairing import Group, Run, answered, calls_of, groups
@@ -130,20 +131,35 @@ class _Rule(NamedTuple):
         own = None if call_id in self.shared else call_id
         return again(self.recall, own, message.id, position=index - self.offset)
 
-    def result(self, message: ToolMessage, index: int) -> str:
+    def result(self, message: ToolMessage, index: int, *, effect: bool) -> str:
         """What to do to see the result at an index: others may have the id of its call."""
         call_id = message.tool_call_id
         own = None if call_id in self.shared else call_id
-        return again(self.recall, message.id, own, position=index - self.offset)
+        place = index - self.offset
+        return again(self.recall, message.id, own, position=place, effect=effect)
 
-    def remedy(self, message: ToolMessage, index: int, name: str, reason: str | None) -> str:
-        """What to do without a result of the tool ``name``, and why it is superfluous."""
+    def remedy(self, message: ToolMessage, index: int, called: _Called, reason: str | None) -> str:
+        """What to do without a result of a call, and why it is superfluous."""
         # The arguments of a recall bring back more than a copy of a copy.
-        how = CALL_AGAIN if name == self.recall else self.result(message, index)
+        recalled = called.name == self.recall
+        how = CALL_AGAIN if recalled else self.result(message, index, effect=called.effect)
         if reason is None:
             return how
         # What stands below is told first; where the original is at hand, it may be wanted too.
-        return reason if how == CALL_AGAIN else f"{reason} {how}"
+        return f"{reason} {how}" if self.recall and not recalled else reason
+
+
+class _Called(NamedTuple):
+    """What a result answers: the tool's name, and whether the call changed something."""
+
+    name: str
+    effect: bool
+
+    @classmethod
+    def by(cls, message: ToolMessage, call: Mapping[str, Any], recall: str | None) -> _Called:
+        """What ``message`` answers; an empty ``call`` where nobody knows the call."""
+        name = message.name or str(call.get("name") or "a tool")
+        return cls(name, name != recall and has_effect(name, call.get("args")))
 
 
 def _in_run(
@@ -161,10 +177,9 @@ def _in_run(
         if isinstance(message, ToolMessage):
             reason = None if index <= last else reasons.get(index)
             if index not in run.strays and (index <= last or reason):
-                called = calls.get(index - run.start, {}).get("name")
-                name = message.name or str(called or "a tool")
-                how = rule.remedy(message, index, name, reason)
-                shown = _placeholder(message, name, how, rule.min_chars)
+                called = _Called.by(message, calls.get(index - run.start, {}), rule.recall)
+                how = rule.remedy(message, index, called, reason)
+                shown = _placeholder(message, called, how, rule.min_chars)
         elif isinstance(message, AIMessage) and index <= last and not run.unanswered:
             how_of = partial(rule.called, message, index) if rule.recall else None
             shown = shortened_calls(message, rule.argument_chars, how_of)
@@ -215,7 +230,7 @@ def _exempt(messages: Sequence[BaseMessage], members: range, rule: _Rule) -> boo
     return bool(rule.protected) and not rule.protected.isdisjoint(named)
 
 
-def _placeholder(message: ToolMessage, name: str, how: str, least: int) -> ToolMessage | None:
+def _placeholder(message: ToolMessage, called: _Called, how: str, least: int) -> ToolMessage | None:
     """The result with what it was in place of its text; None where it stays."""
     if message.status == "error":
         return None
@@ -229,7 +244,9 @@ def _placeholder(message: ToolMessage, name: str, how: str, least: int) -> ToolM
         size += sum(map(len, texts or ()))
         media = media or (texts is None and is_media(block))
     what = ", ".join([f"{size:,} characters", *filter(None, others)])
-    placeholder = f"[Cleared: result of {name}, {what}, outcome ok. {how}]"
+    # Whoever takes a refusal for a success does not act on it, and the text is not read here.
+    outcome = "" if called.effect else ", outcome ok"
+    placeholder = f"[Cleared: result of {called.name}, {what}{outcome}. {how}]"
     # An image or a file takes as many tokens as hundreds of characters, whatever its block says.
     if not media and (size < least or len(placeholder) >= size):
         return None

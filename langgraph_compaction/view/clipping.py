@@ -7,7 +7,7 @@ compaction node lies between the tool and the agent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
@@ -22,8 +22,9 @@ from langgraph_compaction.view.block_texts import (
     written,
 )
 from langgraph_compaction.view.blocks import block_kind, block_type, size_of
+from langgraph_compaction.view.effects import has_effect
 from langgraph_compaction.view.pairing import answered
-from langgraph_compaction.view.remedies import again
+from langgraph_compaction.view.remedies import MADE, again
 
 RESULT_REMEDY = "Call the tool again for a smaller part if you need it."
 ALONE_REMEDY = "Ask for it again in a step of its own to see more of it."
@@ -109,11 +110,15 @@ def clipped_group(
         The same objects where nothing is clipped, changed copies (same ids) elsewhere.
     """
     limits = clip_limits(messages, clip_result_bytes, recall)
-    recalled = _recalled(messages, recall) if any(one is not None for one in limits) else set()
+    clipped = any(one is not None for one in limits)
+    recalled = _recalled(messages, recall) if clipped else set()
+    calls = answered(messages) if clipped else {}
     members = []
     for index, (message, limit) in enumerate(zip(messages, limits, strict=True)):
         if limit is not None:
             remedy = _remedy(message, recall)
+            if remedy == RESULT_REMEDY and _changed(message, calls.get(index, {})):
+                remedy = MADE
             if index in recalled:  # a copy of a copy helps nobody
                 alone = sum(isinstance(one, ToolMessage) for one in messages) == 1
                 remedy = RESULT_REMEDY if alone else ALONE_REMEDY
@@ -178,6 +183,11 @@ def _remedy(message: BaseMessage, recall: str | None) -> str:
         # By its own id first: calls before and after may have the same one, and this has to stay.
         return again(recall, message.id, call_id)
     return RESULT_REMEDY if isinstance(message, ToolMessage) else MESSAGE_REMEDY
+
+
+def _changed(message: BaseMessage, call: Mapping[str, Any]) -> bool:
+    """Whether a result is that of a call that changed something."""
+    return has_effect(message.name or str(call.get("name") or ""), call.get("args"))
 
 
 def _equal_share(sizes: Iterable[int], budget: int) -> int:

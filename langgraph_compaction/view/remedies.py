@@ -10,9 +10,13 @@ from langchain_core.messages import BaseMessage, ToolMessage
 
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
 CALL_AGAIN = "Call the tool again if you need it."
+MADE = "The call was made: do not repeat it for its result."
+"""Of a call that changed something: a mail is not to be sent again to see that it was sent."""
 
 
-def again(recall: str | None, *handles: str | None, position: int | None = None) -> str:
+def again(
+    recall: str | None, *handles: str | None, position: int | None = None, effect: bool = False
+) -> str:
     """What to do to see an original: a call of the recall tool, where the agent has one.
 
     Args:
@@ -20,13 +24,14 @@ def again(recall: str | None, *handles: str | None, position: int | None = None)
         handles: ids of the original, or of the call that it makes or answers, as far as it has
             them; the first is named.
         position: of the original in the thread, 0-based; named where it has no such id.
+        effect: whether the original is the result of a call that changed something.
     """
-    if not recall:
-        return CALL_AGAIN
     handle = next(filter(None, handles), None)
-    if handle:
-        return f"{recall}(id={_quoted(handle)}) shows it."
-    return CALL_AGAIN if position is None else f"{recall}(first={position}) shows it."
+    if not recall or (not handle and position is None):
+        return MADE if effect else CALL_AGAIN
+    place = f"id={_quoted(handle)}" if handle else f"first={position}"
+    shown = f"{recall}({place}) shows it."
+    return f"{MADE} {shown}" if effect else shown
 
 
 def shared_call_ids(messages: Sequence[BaseMessage]) -> frozenset[str]:

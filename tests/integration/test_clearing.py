@@ -265,8 +265,8 @@ def test_what_changed_something_twice_is_not_to_be_repeated_either() -> None:
         call: Any = {"name": "send_email", "args": {"to": "ann"}, "id": f"e{n}"}
         answer = ToolMessage(text_of(70 + n), tool_call_id=f"e{n}", id=f"te{n}")
         sent += [AIMessage("", tool_calls=[call], id=f"ae{n}"), answer]
-    compact = node(clear_keep=20, target=7_800, recall_tool="recall")
-    view = compact.view(visited(compact, state_of(history(7, *sent))))
+    compact = node(clear_keep=20, target=7_500, recall_tool="recall")
+    view = compact.view(visited(compact, state_of(history(6, *sent))))
     newer = "A newer result of the same call stands further below."
     assert str(view[2].content).endswith(f'{newer} {MADE} recall(id="te0") shows it.]')
 

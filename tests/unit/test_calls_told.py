@@ -8,23 +8,12 @@ from langgraph_compaction.digest.actions import Action, tells_a_look_up
 from langgraph_compaction.digest.calls_told import Told, arguments_in, parsed, tool_in
 from langgraph_compaction.digest.facts.deeds import Deed
 
-PIECES = [
-    "send(to=ann)",
-    " → ok",
-    " → error",
-    " → answered",
-    " → no result",
-    ": ",
-    "→",
-    " (×3)",
-    "(×9)",
-    "a",
-    " ",
-]
+OUTCOMES = ["ok", "error", "answered", "no result"]
+PIECES = ["send(to=ann)", *(f" → {one}" for one in OUTCOMES), ": ", "→", " (×3)", "(×9)", "a", " "]
 texts = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=8).map(
     lambda parts: " ".join("".join(parts).split())
 )
-outcomes = st.sampled_from(["ok", "error", "answered", "no result"])
+outcomes = st.sampled_from(OUTCOMES)
 
 
 @given(texts, outcomes, texts, st.integers(1, 10**9 - 1))

@@ -216,6 +216,19 @@ def test_a_clipped_result_says_what_brings_the_rest() -> None:
     assert notes(call("1", "2"), copied, result("2", text))[0] in {"", ALONE_REMEDY}
 
 
+def test_a_call_that_changed_something_is_not_to_be_made_again_for_the_rest() -> None:
+    def note(recall: str | None, **named: Any) -> str:
+        made = {**call("1").tool_calls[0], "name": "bash", "args": {"command": "git push"}}
+        members = [AIMessage("", tool_calls=[made]), result("1", "line\n" * 400)]
+        members[1] = members[1].model_copy(update={"name": None, **named})
+        clipped = clipped_group(members, clip_result_bytes=800, clip_message_bytes=0, recall=recall)
+        return note_of(clipped[1])
+
+    assert note(None) == "The call was made: do not repeat it for its result."
+    assert note("recall") == 'recall(id="t1") shows it.'
+    assert note("bash", name="bash") == RESULT_REMEDY
+
+
 def recalled(name: str, text: str) -> ToolMessage:
     return result(name, text).model_copy(update={"name": "recall"})
 
