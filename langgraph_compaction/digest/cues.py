@@ -131,6 +131,16 @@ ERROR = _cue(
 )
 """What went wrong."""
 
+REFUSAL = _cue(
+    "exceeded exceeds exists locked blocked throttled unavailable unsupported unknown missing "
+    "expired conflict conflicts wrong oops sorry must required überschritten gesperrt "
+    "abgelaufen fehlt ungültig dépassé expiré invalide manquant bloqué excedido caducado inválido "
+    "bloqueado expirado превышен недоступен "
+    "/bad request/out of/try again/too many/too long/too large/dry run/rate limit",
+    r"超过|超出|无效|無効|無效|过期|期限切れ|不足|拒绝|拒否|초과|만료|거부",
+)
+"""By which a tool turns down what it was asked, without a word for an error."""
+
 NEGATION = _cue(
     "not never no nobody nothing none neither nor without cannot can't couldn't didn't doesn't "
     "don't wasn't weren't isn't aren't hasn't haven't hadn't won't wouldn't didnt wasnt hasnt "

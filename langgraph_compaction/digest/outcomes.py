@@ -52,6 +52,7 @@ _DOUBTFUL = re.compile(
     r"|\b(?:exit\w*[ _](?:with )?(?:code|status)|exit_?code|returncode)[\"']?[:=]?\s*-?[1-9]",
     re.IGNORECASE,
 )
+_DOUBTS = (cues.ERROR, cues.REFUSAL, cues.NEGATION, cues.UNDONE, cues.OPEN)
 _WORKED = re.compile(
     r"<returncode>\s*0\b|\bexit(?:ed)?[ _](?:with )?(?:code|status):? *0\b", re.IGNORECASE
 )
@@ -119,7 +120,7 @@ def speaks_against(text: str) -> bool:
     """Whether anything in a text of a tool speaks against a success."""
     text = _NOTHING_WRONG.sub("", text)
     sentence = Sentence.of(text)
-    return bool(cues.ERROR(sentence) or cues.NEGATION(sentence) or _DOUBTFUL.search(text))
+    return any(cue(sentence) for cue in _DOUBTS) or _DOUBTFUL.search(text) is not None
 
 
 def telling(result: Sequence[Sentence], *, failed: bool) -> list[Sentence]:
