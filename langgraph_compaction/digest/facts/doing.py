@@ -34,6 +34,10 @@ TELLING = (prompts.CONSTRAINTS, prompts.FINDINGS, prompts.DONE, prompts.REFERENC
 one of a user's own name: it may be about what is open."""
 _WISHES = (cues.OPEN, cues.INTENT, cues.FIRM, cues.SOFT)
 _AHEAD = (cues.OPEN, cues.INTENT)
+_LEADS = (":", "：", ":**")
+_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s|\s+\S|\Z")
+_CROSSED = re.compile(r"\[ ?\]|[✗✘❌☐⛔]")
+"""Marks of what is open or failed."""
 _STATEMENTS = re.compile(r"(?<=[.!?])\s|[;。！？；]")
 
 
@@ -102,15 +106,21 @@ def _statements(text: str) -> Iterator[tuple[str, bool]]:
     """What a text may state as done, in small letters, and whether it stands under Done.
 
     Elsewhere a statement that directs, wishes or intends is none. What stands above all headings
-    may be one: a summary without any tells of the past, too.
+    may be one: a summary without any tells of the past, too. Items below a line such as "Not sent:"
+    are none.
     """
+    denied = False
     section: str | None = None
     telling = True
     for row, found in zip(text.splitlines(), headings(text), strict=True):
         if found is not None:
             section, telling = found.section, found.section in TELLING
+        if row.rstrip().endswith(_LEADS):
+            denied = _denied(Sentence.of(row))
+        elif not _ITEM.match(row):
+            denied = False
         done = section == prompts.DONE
-        if telling:
+        if telling and not denied:
             for part in _STATEMENTS.split(row if found is None else found.rest):
                 sentence = Sentence.of(part)
                 if not any(cue(sentence) for cue in (_AHEAD if done else _WISHES)):
@@ -143,7 +153,8 @@ def _told(deed: Deed, statements: Iterable[tuple[str, bool]]) -> bool:
 
 def _denied(sentence: Sentence) -> bool:
     """Whether a statement says that something was not done, or only asked or planned."""
-    return cues.NEGATION(sentence) or cues.UNDONE(sentence) or sentence.text.endswith(("?", "？"))
+    said = cues.NEGATION(sentence) or cues.UNDONE(sentence) or cues.OPEN(sentence)
+    return said or sentence.text.endswith(("?", "？")) or bool(_CROSSED.search(sentence.text))
 
 
 def _words(deed: Deed) -> list[str]:
