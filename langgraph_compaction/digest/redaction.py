@@ -18,6 +18,7 @@ from langchain_core.messages import BaseMessage, ToolMessage
 
 from langgraph_compaction.digest.embedded import without_data
 from langgraph_compaction.errors import ConfigurationError, RedactionError
+from langgraph_compaction.view.block_texts import unknown_text
 from langgraph_compaction.view.blocks import is_reasoning
 from langgraph_compaction.view.json import safe_json
 
@@ -149,9 +150,16 @@ def _redacted_blocks(content: Any, redact: Redact) -> Any:
         if isinstance(block, str)
         else block
         if is_reasoning(block)
-        else _redacted_block(block, redact)
+        else _without_secrets_in_json(_redacted_block(block, redact), redact)
         for block in content
     ]
+
+
+def _without_secrets_in_json(block: Any, redact: Redact) -> Any:
+    """A block; one of an unknown type as text, where its JSON, keys included, has a secret left."""
+    shown = unknown_text(block)
+    text = None if shown is None else redacted_text(shown, redact)
+    return block if text == shown else {"type": "text", "text": text}
 
 
 def _redacted_block(block: Any, redact: Redact, within: tuple[int, ...] = ()) -> Any:

@@ -55,7 +55,7 @@ def test_only_what_may_be_cleared_is_cleared(
         pinned = protected(thread.messages, range(len(thread.messages)), _nothing, set())
         for index, message in enumerate(thread.messages):
             shown = [one for one in view if one.id == message.id and one.type == message.type]
-            if index in strays or len(shown) != 1:
+            if message.id is None or index in strays or len(shown) != 1:
                 continue
             if isinstance(message, ToolMessage):
                 cleared = str(shown[0].content).startswith("[Cleared: result of ")

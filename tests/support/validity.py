@@ -114,9 +114,11 @@ def new_violations(before: Sequence[Violation], after: Sequence[Violation]) -> l
     """The violations of `after` that `before` does not excuse.
 
     A rule broken n times before excuses n of its violations after, the first n; for a view may
-    move a violation, but not add one.
+    move a violation, but not add one. A result without its call becomes text in a view, and so ends
+    the turn in which a server-side call before it was still open.
     """
     excused = Counter(violation.rule for violation in before)
+    excused[Rule.SERVER_CALL_OPEN] += excused[Rule.ORPHAN_RESULT]
     fresh = []
     for violation in after:
         if excused[violation.rule] > 0:

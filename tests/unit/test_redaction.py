@@ -268,3 +268,11 @@ def test_what_can_be_no_hook_is_refused_at_once() -> None:
     assert checked_redact(None) is None
     for right in (hide, partial(re.sub, SECRET, "[key]"), str.upper):
         assert checked_redact(right) is right
+
+
+def test_a_secret_in_a_key_of_an_unknown_block_is_hidden() -> None:
+    """A summariser reads such a block as JSON, its keys and numbers included."""
+    block: Any = {"type": "gadget", "data": {SECRET: 1}}
+    found = redacted_message(HumanMessage([block]), hide)
+    assert SECRET not in str(found.content)
+    assert redacted_message(HumanMessage([{"type": "gadget", "n": 1}]), hide).content != []

@@ -255,7 +255,8 @@ def texts(messages: list[BaseMessage]) -> set[str]:
     for message in messages:
         blocks = [message.content] if isinstance(message.content, str) else message.content
         found += [b if isinstance(b, str) else str(b.get("text", b)) for b in blocks]
-    return {part for text in found for part in text.split("\n\n") if part.strip()}
+    parts = (part.strip() for text in found for part in text.split("\n\n"))
+    return {part for part in parts if part}
 
 
 @pytest.mark.parametrize("block", range(2))
