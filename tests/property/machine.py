@@ -380,7 +380,9 @@ class Machine(RuleBasedStateMachine):
     def insert(self, place: int) -> None:
         """Another program writes the list anew, with a message of its own in it."""
         messages, name = list(self.values["messages"]), self._name()
-        at = self._place(place, after_covered=self.branch.deleted)
+        # Of what covered messages a prune has left, only their number tells (docs, limits).
+        left = self.values["compaction"].get("pruned", False) and self._last_covered() >= 0
+        at = self._place(place, after_covered=self.branch.deleted or left)
         self.branch.inserted = self.branch.inserted or at <= self._last_covered()
         messages.insert(at, HumanMessage(self._text(name, "middle"), id=name))
         self._people({"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *messages]})

@@ -69,7 +69,7 @@ def check(seed: int) -> Counter[str]:
     rng = random.Random(seed)
     history = random_history(rng, length=rng.randint(5, 40))
     compact = node(rng)
-    recovery = Recovery(compact, "agent", prune=False)
+    recovery = Recovery(compact._visits, "agent", prune=False)
     thread = Thread(compact)
     thread.messages = history
     if thread.waits():  # then no agent is called

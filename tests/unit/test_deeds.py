@@ -319,7 +319,7 @@ class TestRoom:
         ]
         started = time.process_time()
         found = deeds_of((), span, str)
-        assert time.process_time() - started < 2
+        assert time.process_time() - started < 5
         assert found[-1].times == (40_000 if same else 1)
 
     def test_parallel_calls_of_one_id_take_linear_time(self) -> None:
@@ -327,7 +327,7 @@ class TestRoom:
         span = [AIMessage("", tool_calls=calls), *[answered("Sent.", "1")] * 40_000]
         started = time.process_time()
         assert deeds_of((), span, str)[-1].line == "send(n=39999) → ok: Sent."
-        assert time.process_time() - started < 2
+        assert time.process_time() - started < 5
 
 
 class TestHandedOn:
