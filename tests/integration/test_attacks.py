@@ -106,6 +106,7 @@ def fuzzed(rng: random.Random, window: int) -> list[BaseMessage]:
     return messages
 
 
+@pytest.mark.slow
 def test_in_small_windows_a_fold_shrinks_the_view_and_a_second_visit_does_nothing() -> None:
     folds = 0
     for seed in range(300):

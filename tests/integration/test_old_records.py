@@ -176,6 +176,7 @@ def test_the_record_of_another_thread_hides_nothing_of_this_one(kind: str) -> No
     assert values["compaction"]["last_summarized_index"] > theirs.record["last_summarized_index"]
 
 
+@pytest.mark.slow
 def test_a_digest_of_ten_megabytes_is_shown_and_too_large_for_a_window() -> None:
     thread = real("folded")
     thread.record["segments"][0]["text"] = "Part 1 is 7 mm, see /srv/1.yaml.\n" * 300_000
