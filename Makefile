@@ -26,7 +26,7 @@ help:  ## List the targets
 demo: .venv/.demo  ## Watch an agent run past its window and be compacted (ARGS="..." is passed on)
 	@$(VENV_PYTHON) examples/research_agent.py $(ARGS)
 
-test: check docs  ## Check, then run all but the slow tests, about 8 minutes (ARGS="..." goes to pytest)
+test: check docs  ## Check, then run all but the slow tests, about 10 minutes (ARGS="..." goes to pytest)
 	@$(PYTEST) -m "not slow and not llm" $(ARGS)
 
 test-all: check docs test-llm  ## Check, then run every test, with many more generated examples

@@ -165,11 +165,8 @@ class _Recovering(Runnable[Any, Any]):
         while True:
             try:
                 return self._model.invoke(self._view(state), config, **kwargs)
-            except Exception as error:
-                update = self._recovery.update(state, error, config)
-                if update is None:
-                    raise
-                state = updated(state, update)
+            except Exception as error:  # noqa: BLE001  # _reduced raises what it is not for
+                state = self._reduced(state, error, config)
 
     @override
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
@@ -177,11 +174,8 @@ class _Recovering(Runnable[Any, Any]):
         while True:
             try:
                 return await self._model.ainvoke(self._view(state), config, **kwargs)
-            except Exception as error:
-                update = await self._recovery.aupdate(state, error, config)
-                if update is None:
-                    raise
-                state = updated(state, update)
+            except Exception as error:  # noqa: BLE001  # the same
+                state = await self._areduced(state, error, config)
 
     @override
     def stream(
@@ -196,11 +190,8 @@ class _Recovering(Runnable[Any, Any]):
                     held.append(chunk)
                     if not _says_nothing(chunk):
                         break
-            except Exception as error:
-                update = self._recovery.update(state, error, config)
-                if update is None:
-                    raise
-                state = updated(state, update)
+            except Exception as error:  # noqa: BLE001  # _reduced raises what it is not for
+                state = self._reduced(state, error, config)
                 continue
             yield from held
             yield from chunks
@@ -219,11 +210,8 @@ class _Recovering(Runnable[Any, Any]):
                     held.append(chunk)
                     if not _says_nothing(chunk):
                         break
-            except Exception as error:
-                update = await self._recovery.aupdate(state, error, config)
-                if update is None:
-                    raise
-                state = updated(state, update)
+            except Exception as error:  # noqa: BLE001  # the same
+                state = await self._areduced(state, error, config)
                 continue
             for chunk in held:
                 yield chunk
@@ -242,6 +230,20 @@ class _Recovering(Runnable[Any, Any]):
 
     def _view(self, state: Any) -> list[BaseMessage]:
         return self._compact.view(state, self._system)
+
+    def _reduced(self, state: Any, error: Exception, config: RunnableConfig | None) -> Any:
+        return self._with(state, self._recovery.update(state, error, config), error)
+
+    async def _areduced(self, state: Any, error: Exception, config: RunnableConfig | None) -> Any:
+        return self._with(state, await self._recovery.aupdate(state, error, config), error)
+
+    def _with(self, state: Any, update: Update | None, error: Exception) -> Any:
+        """The state with the smaller record; the error again where there is none."""
+        if update is None:
+            raise error
+        # The view is computed from the record: the state need not have a channel for it.
+        beside = self._compact.output_messages_key
+        return updated(state, {key: value for key, value in update.items() if key != beside})
 
 
 def _says_nothing(chunk: Any) -> bool:

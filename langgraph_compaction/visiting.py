@@ -139,8 +139,9 @@ class Visits:
             (f"{SETTINGS_KEY} of the run's config", run.configured),
             (f"{SETTINGS_KEY} of the run's context", run.in_context),
         )
-        for warning in self.live.missing(state):
-            self.warn_once(warning)
+        if record.get("segments"):  # before, nothing is shown, and little is written yet
+            for warning in self.live.missing(state):
+                self.warn_once(warning)
         text, problem = self.live.read(state)
         live = live_text(text, policy.live_tokens)
         if self._overhead or live:

@@ -172,7 +172,7 @@ def look_at(thread: Thread, record: CompactionRecord | None = None) -> Look:
         tokens = policy.call_tokens(counted)
     else:
         tokens = report.reported + round((counted - report.counted) * report.slope)
-        if policy is not thread.policy:  # live state is shown, and may have grown since that call
+        if thread.policy.live and layout.digest is not None:  # it may have grown since that call
             tokens = max(tokens, policy.overhead + round(counted * report.slope))
         if report.doubtful:
             tokens = max(tokens, policy.call_tokens(counted))

@@ -4,10 +4,12 @@ What stands there stays there until it is written again, so every visit writes i
 streams every message in a node's update that it has not seen: the digest must not be among them.
 """
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
+from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
@@ -22,6 +24,7 @@ from langgraph_compaction import (
     ConfigurationError,
     merge_compaction,
     overflow_handler,
+    with_overflow_recovery,
 )
 from langgraph_compaction.middleware import CompactionMiddleware
 from tests.faults.threads import agent, history, human, result
@@ -223,3 +226,25 @@ def test_a_refused_call_is_made_again_with_what_the_reduction_leaves() -> None:
     assert calls[1] <= 6_000
     assert not any("Record of earlier work" in message.text for message in shown)
     assert graph.get_state(THREAD).values["messages"][-1].text == "Done."
+
+
+@dataclass
+class Bare:
+    """A state without a channel for the view."""
+
+    messages: list[Any]
+    compaction: Any
+
+
+async def test_outside_a_graph_the_state_needs_no_channel_for_the_view() -> None:
+    compact = node(output_messages_key=CHANNEL, trigger=("tokens", 50_000), clear=False)
+
+    def provider(messages: list[BaseMessage]) -> AIMessage:
+        if sum(len(message.text) for message in messages) > 6_000:
+            raise ValueError("This model's maximum context length is 1500 tokens.")
+        return AIMessage("Done.")
+
+    recovering = with_overflow_recovery(RunnableLambda(provider), compact)
+    said = [agent(f"a{n}", words=100) if n % 2 else human(f"h{n}", 100) for n in range(15)]
+    assert recovering.invoke(Bare(said, {})).text == "Done."
+    assert (await recovering.ainvoke(Bare(said, {}))).text == "Done."
