@@ -17,7 +17,7 @@ wanted_version := $(if $(filter file,$(origin PYTHON)),$(venv_version),$(call ve
 venv_is_good := $(and $(venv_version),$(filter $(venv_version),$(wanted_version)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-llm check docs bench clean FORCE
+.PHONY: help demo test test-all test-llm check compat docs bench clean FORCE
 .NOTPARALLEL:
 
 help:  ## List the targets
@@ -48,6 +48,9 @@ docs: .venv/.test  ## Build the documentation as a site, into site/
 	@echo "Building the documentation ..."
 	@NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs --quiet build --strict
 
+compat: .venv/.test  ## The tests against the wheel: each Python, lowest and newest requirements (an hour)
+	@$(VENV_PYTHON) -m nox --noxfile .ci/noxfile.py $(ARGS)
+
 bench: .venv/.bench  ## Run the benchmarks (tests/benchmarks)
 	@set -e; for program in tests/benchmarks/[a-z]*; do \
 	  echo "== $$program"; \
@@ -55,7 +58,7 @@ bench: .venv/.bench  ## Run the benchmarks (tests/benchmarks)
 	done
 
 clean:  ## Remove .venv, builds and caches
-	@rm -rf .venv build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv .ci/.nox build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One environment, three sets of packages; each set's stamp is younger than what it was made from.

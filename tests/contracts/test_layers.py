@@ -10,10 +10,11 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 PACKAGE = "langgraph_compaction"
-SOURCE = Path(__file__).parents[2] / PACKAGE
+SOURCE = Path(import_module(PACKAGE).__path__[0])
 
 # From the lowest to the highest. Parts of one layer do not know each other...
 LAYERS: tuple[tuple[str, ...], ...] = (

@@ -34,7 +34,7 @@ from langgraph_compaction.record import Clearing, Failures, Render
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
-PACKAGE = ROOT / "langgraph_compaction"
+PACKAGE = Path(langgraph_compaction.__path__[0])
 LEVELS = "code, file, thread, run"
 """Where a setting of plain JSON values may stand, weakest first."""
 

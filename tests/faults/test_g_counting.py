@@ -5,6 +5,7 @@ stands beside the messages is not counted at all; and what the provider reports 
 """
 
 import base64
+import inspect
 import random
 import time
 from pathlib import Path
@@ -28,7 +29,7 @@ TEXTS = {
     "Korean": " ".join(SAID["Korean"]) * 30,
     "Cyrillic": " ".join(SAID["Cyrillic script"]) * 20,
     "emoji": "Fertig 🎉🎊 👩‍👩‍👧 done 🏳️‍🌈 🧑🏽‍💻 🚀🔥💯 ok 😀😃😄😁 👍🏽 ❤️‍🔥 " * 40,
-    "code": (ROOT / "langgraph_compaction" / "node.py").read_text("utf-8"),
+    "code": Path(inspect.getfile(CompactionNode)).read_text("utf-8"),
     "prose": (ROOT / "docs" / "explanation" / "how-it-works.md").read_text("utf-8"),
     "base64": base64.b64encode(BYTES).decode(),
 }
