@@ -24,6 +24,8 @@ ADDED = {
     "CHANGELOG.md": "changelog.md",
 }
 """Pages from outside that folder, and their names in the site: a README would be an index there."""
+BOOSTS = {"reference/settings.md": 4, "reference/events.md": 2, "changelog.md": 0.5}
+"""How much higher or lower the search puts a page: who looks for a name wants its definition."""
 GENERATED = "reference/api/"
 """Where the pages stand that are made from docstrings."""
 FENCES = {"text output": 'text title="Output"', "python notest": "python"}
@@ -47,7 +49,8 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
-    """Adapt the text of a page."""
+    """Adapt the text of a page, and say how high the search puts it."""
+    page.meta.setdefault("search", {"boost": BOOSTS.get(page.file.src_uri, 1)})
     return adapted(markdown, page.file.src_uri)
 
 

@@ -6,6 +6,7 @@ a network; it is only compiled. A document that reads DATABASE_URL gets a Postgr
 own, and is skipped where there is none.
 """
 
+import codeop
 import io
 import re
 import sys
@@ -131,6 +132,25 @@ def test_the_first_example_is_short() -> None:
     assert len(first.text.splitlines()) <= FIRST_EXAMPLE
 
 
+def test_the_blocks_of_the_tutorial_can_be_pasted_into_a_session() -> None:
+    text = (ROOT / "docs" / "tutorial" / "first-agent.md").read_text("utf-8")
+    pasted = [block.text for block in blocks(text) if block.info == "python"]
+    assert len(pasted) > 8
+    for block in pasted:
+        assert left_over(block) == []
+
+
+def left_over(block: str) -> list[str]:
+    """What a session still waits for the end of, when a block was pasted and Enter pressed."""
+    lines: list[str] = []
+    for line in [*block.splitlines(), ""]:
+        lines.append(line)
+        # A line of no indent behind a suite, without a blank one between them, is a SyntaxError.
+        if codeop.compile_command("\n".join(lines)) is not None:
+            lines = []
+    return lines
+
+
 def test_every_block_says_what_it_is_and_few_need_a_key() -> None:
     infos = [block.info for d in DOCUMENTS for block in blocks(d.read_text("utf-8"))]
     assert set(infos) <= {"python", "python notest", "text", "text output", "sh", "json"}
@@ -150,6 +170,9 @@ def test_what_is_wrong_in_a_document_would_be_found(tmp_path: Path) -> None:
     assert leads(ROOT / "README.md", "docs/index.md#reference")
     assert not leads(ROOT / "README.md", "docs/index.md#nowhere")
     assert not leads(ROOT / "README.md", "docs/nowhere.md")
+    assert left_over("n = (\n") == ["n = (", ""]
+    with pytest.raises(SyntaxError):
+        left_over("for n in []:\n    pass\nn = 1\n")
     document.write_text("```python notest\nn = = 1\n```\n", "utf-8")
     with pytest.raises(SyntaxError):
         list(run(document, ModuleType("document")))

@@ -56,6 +56,14 @@ def test_every_page_stands_once_in_the_navigation() -> None:
     assert sorted(named) == sorted([*pages, *HOOKS["ADDED"].values()])
 
 
+def test_the_index_has_the_pages_in_the_order_of_the_navigation() -> None:
+    _, _, nav = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")
+    index = (ROOT / "docs" / "index.md").read_text("utf-8")
+    named = re.findall(r": ((?:tutorial|how-to|explanation|reference)/\S+\.md)$", nav, re.MULTILINE)
+    linked = re.findall(r"\]\(((?:tutorial|how-to|explanation|reference)/\S+\.md)\)", index)
+    assert linked == named
+
+
 @pytest.mark.parametrize(
     ("page", "text", "adapted"),
     [

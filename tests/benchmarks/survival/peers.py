@@ -84,7 +84,7 @@ class Deepagents:
     again is not counted.
     """
 
-    def __init__(self, model: Any, limits: Limits) -> None:
+    def __init__(self, model: Any, limits: Limits, **settings: Any) -> None:
         self.refused: list[str] = []
         self._model = model
         # The archive's name stands in the view; a random one would make each run another.
@@ -97,6 +97,7 @@ class Deepagents:
             keep=("tokens", limits.keep),
             token_counter=tokens,
             trim_tokens_to_summarize=None,
+            **settings,
         )
 
     def visit(self, arrived: Sequence[BaseMessage]) -> list[BaseMessage]:
