@@ -75,7 +75,9 @@ class Page(HTMLParser):
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, as `make docs` builds it."""
     folder = tmp_path_factory.mktemp("site")
-    config = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True)
+    file = str(ROOT / "mkdocs.yml")
+    # Nothing is watched: the sources need not be there, only an installed package.
+    config = load_config(file, site_dir=str(folder), strict=True, watch=[])
     config.plugins.on_startup(command="build", dirty=False)
     build(config)
     config.plugins.on_shutdown()

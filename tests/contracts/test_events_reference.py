@@ -7,6 +7,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+import langgraph_compaction
 from langgraph_compaction import CompactionNode
 
 ROOT = Path(__file__).parents[2]
@@ -64,7 +65,7 @@ def broken(prompt: Sequence[BaseMessage]) -> str:
 
 
 def test_the_page_has_every_type_of_the_code() -> None:
-    files = (ROOT / "langgraph_compaction").rglob("*.py")
+    files = Path(langgraph_compaction.__path__[0]).rglob("*.py")
     code = {kind for path in files for kind in _TYPE.findall(path.read_text("utf-8"))}
     assert len(code) > 7
     assert set(documented()) == code
