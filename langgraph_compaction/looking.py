@@ -18,7 +18,8 @@ class Measurement:
 
     Attributes:
         tokens: tokens of the call: ``counted`` and ``overhead`` together.
-        counted: tokens of the view's messages, as the counter has them.
+        counted: tokens of the view's messages, as the counter has them; without those that the
+            provider ignores since it compacted the conversation itself.
         overhead: tokens beyond them. Without a provider's report: ``overhead_tokens``, tools and
             system prompt. With one: what corrects the count to it, negative if it was less.
         reported: input tokens that the provider reported for the newest call under the present
@@ -129,8 +130,8 @@ def measured(decision: Decision, counter: TokenCounter) -> Measurement:
     policy, usage, report = decision.policy, decision.usage, decision.calibration
     return Measurement(
         tokens=usage.tokens,
-        counted=decision.counted,
-        overhead=usage.tokens - decision.counted,
+        counted=decision.read,
+        overhead=usage.tokens - decision.read,
         reported=None if report is None else report.reported,
         window=policy.window,
         hard=policy.hard,

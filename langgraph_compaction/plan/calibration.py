@@ -57,6 +57,8 @@ def calibration(
     sizes: Sequence[int],
     made_after: int,
     window: int | None,
+    *,
+    start: int = 0,
 ) -> Calibration | None:
     """The correction by the reports that still hold, None where there is none.
 
@@ -66,8 +68,10 @@ def calibration(
         sizes: counted tokens of each message of the view.
         made_after: index into ``messages`` of the first one that was made under this view.
         window: tokens of the model's window, which no call can exceed; None where unknown.
+        start: index into the view of the first message that the provider reads: what it reported
+            with this one, or before, is of the conversation that it has compacted since.
     """
-    reports = _reports(messages[made_after:], view, sizes)
+    reports = _reports(messages[made_after:], view, sizes, start)
     newest = reports[-1] if reports else None
     if newest is None or not _possible(newest, window):
         return None
@@ -109,9 +113,9 @@ def _slope(one: Calibration, later: Calibration) -> float:
 
 
 def _reports(
-    messages: Sequence[BaseMessage], view: Sequence[BaseMessage], sizes: Sequence[int]
+    messages: Sequence[BaseMessage], view: Sequence[BaseMessage], sizes: Sequence[int], start: int
 ) -> list[Calibration]:
-    """The reports of those of the messages that stand in the view, oldest first."""
+    """The reports of those of the messages that stand in the view after its start, oldest first."""
     reported = [(message, tokens) for message in messages if (tokens := _input_tokens(message))]
     if not reported:
         return []
@@ -120,7 +124,11 @@ def _reports(
     places = {id(shown): place for place, shown in enumerate(view)}
     named = {shown.id: place for place, shown in enumerate(view) if shown.id is not None}
     found = ((places.get(id(one), named.get(one.id or "")), tokens) for one, tokens in reported)
-    return [Calibration(tokens, before[place], 1.0) for place, tokens in found if place is not None]
+    return [
+        Calibration(tokens, before[place], 1.0)
+        for place, tokens in found
+        if place is not None and (place > start or not start)
+    ]
 
 
 def _input_tokens(message: BaseMessage) -> int:

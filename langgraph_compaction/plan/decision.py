@@ -43,6 +43,7 @@ class Decision:
         reason: one sentence about the action.
         usage: what was measured.
         counted: tokens of the view's messages, as the counter has them.
+        read: tokens of those that the provider reads; see `Look`.
         predicted: tokens of the call after the clearing, or after a fold of the span into one
             segment of full length.
         span: the messages to fold, with action "fold".
@@ -62,6 +63,7 @@ class Decision:
     reason: str
     usage: Usage
     counted: int
+    read: int
     predicted: int | None
     span: Span | None
     clearing: ClearingPlan | None
@@ -286,6 +288,7 @@ def _decision(
         reason=reason,
         usage=look.usage,
         counted=look.counted,
+        read=look.read,
         predicted=predicted,
         span=span,
         clearing=clearing,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 
 from langgraph_compaction.plan.boundaries import SEGMENT_FRAME, Span, SpanEnd, choose_span
 from langgraph_compaction.plan.calibration import Calibration, calibration
@@ -19,6 +19,7 @@ from langgraph_compaction.plan.triggers import Usage, fired
 from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.view import Layout, lay_out
 from langgraph_compaction.view.digest import frame
+from langgraph_compaction.view.provider import read_from
 
 
 class Thread(Protocol):
@@ -60,6 +61,8 @@ class Look:
         counter: counts tokens.
         layout: the parts of the view.
         counted: tokens of the view's messages, as the counter has them.
+        read: tokens of those that the provider reads: where it has compacted the conversation
+            itself, the later ones alone.
         usage: what the trigger looks at.
         calibration: the provider's report that corrected the count, None where there was none.
         thread_steps: AI messages of the thread so far.
@@ -74,6 +77,7 @@ class Look:
     counter: Counter
     layout: Layout
     counted: int
+    read: int
     usage: Usage
     calibration: Calibration | None
     thread_steps: int
@@ -163,19 +167,24 @@ def look_at(thread: Thread, record: CompactionRecord | None = None) -> Look:
     policy = policy.with_live(layout.digest)
     view = layout.view()
     sizes = list(map(thread.counter.message, view))
+    counted = sum(sizes)
+    start = read_from(view)
+    for index in range(start):
+        if not isinstance(view[index], SystemMessage):
+            sizes[index] = 0
+    read = sum(sizes) if start else counted
     report = None
     if policy.calibrate:
         made_after = layout.anchor.made_after
-        report = calibration(messages, view, sizes, made_after, policy.window)
-    counted = sum(sizes)
+        report = calibration(messages, view, sizes, made_after, policy.window, start=start)
     if report is None:
-        tokens = policy.call_tokens(counted)
+        tokens = policy.call_tokens(read)
     else:
-        tokens = report.reported + round((counted - report.counted) * report.slope)
+        tokens = report.reported + round((read - report.counted) * report.slope)
         if thread.policy.live and layout.digest is not None:  # it may have grown since that call
-            tokens = max(tokens, policy.overhead + round(counted * report.slope))
+            tokens = max(tokens, policy.overhead + round(read * report.slope))
         if report.doubtful:
-            tokens = max(tokens, policy.call_tokens(counted))
+            tokens = max(tokens, policy.call_tokens(read))
         # What comes after a fold is judged without the report: less than counted is not promised.
         slope = max(1.0, report.slope)
         beyond = report.reported - report.counted * slope - policy.overhead
@@ -192,6 +201,7 @@ def look_at(thread: Thread, record: CompactionRecord | None = None) -> Look:
         counter=thread.counter,
         layout=layout,
         counted=counted,
+        read=read,
         usage=Usage(tokens=tokens, messages=len(view), steps=steps),
         calibration=report,
         thread_steps=thread_steps,
