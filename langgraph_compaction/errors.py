@@ -6,7 +6,8 @@
     ├── MissingChannelError     the graph's state lacks a channel (also a KeyError)
     ├── RecordError             the record in the state cannot be read
     │   └── RecordVersionError  ... because a newer version of this package wrote it
-    ├── BudgetError             what must stay does not fit the window
+    ├── BudgetError             what must stay does not fit the window (also LangChain's
+    │                           ContextOverflowError)
     └── CascadeExhaustedError   no summariser wrote an acceptable digest (with on_error="raise")
 
 Each message says what is wrong, where, and what to do about it.
@@ -17,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
+
+from langchain_core.exceptions import ContextOverflowError
 
 __all__ = [
     "BudgetError",
@@ -98,8 +101,10 @@ class RecordVersionError(RecordError):
         return type(self), (self.found, self.supported)
 
 
-class BudgetError(CompactionError):
+class BudgetError(CompactionError, ContextOverflowError):
     """What must stay in the view (system messages, task, pins, newest group) exceeds the window.
+
+    LangChain's middlewares know it as an overflow, which no retry of the same request helps.
 
     Attributes:
         sizes: tokens by part of the view, after everything that may be clipped was clipped.

@@ -3,11 +3,14 @@
 A tool that returns ``Command(graph=Command.PARENT, ...)`` ends the run of its agent. Of the agent's
 state the graph around it gets what the command brings, and nothing else: a record that is not in
 it is lost, and whoever goes on folds the same messages anew.
+
+A tool that runs an agent of its own may hand back that agent's whole state, and a record in it is
+about other messages: in the channel it would win over the thread's own, whose digest would be gone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -43,6 +46,58 @@ def with_record(result: Any, state: Any, *, messages_key: str, compaction_key: s
     if not record or not _brings(update.get(messages_key), messages, record):
         return result
     return replace(result, update={**update, compaction_key: record})
+
+
+def without_strange_record(
+    result: Any, state: Any, *, messages_key: str, compaction_key: str, settings_key: str
+) -> Any:
+    """What a tool returned, without the record of a thread that is not its agent's.
+
+    The settings that come with such a record go, too: a request in them was for that thread.
+
+    Args:
+        result: what the tool returned; not changed.
+        state: the state of its agent.
+        messages_key: name of the channel with the messages.
+        compaction_key: name of the channel with the record.
+        settings_key: name of the channel with the thread's own settings.
+    """
+    keys = {"messages_key": messages_key, "compaction_key": compaction_key}
+    if isinstance(result, list):
+        keys["settings_key"] = settings_key
+        return [without_strange_record(one, state, **keys) for one in result]
+    if not isinstance(result, Command) or result.graph is not None:
+        return result
+    update = result.update
+    if not isinstance(update, Mapping) or not isinstance(update.get(compaction_key), Mapping):
+        return result
+    messages, record = read_state(state, **keys)
+    brought = update.get(messages_key)
+    present = [*messages, *(brought if isinstance(brought, list | tuple) else ())]
+    known = {getattr(message, "id", None) for message in present} - {None}
+    if _is_about(known, update[compaction_key], record):
+        return result
+    others = (compaction_key, settings_key)
+    return replace(result, update={key: update[key] for key in update if key not in others})
+
+
+def _is_about(known: set[str | None], found: Mapping[str, Any], own: CompactionRecord) -> bool:
+    """Whether a record is about the messages of these ids, or the same of them as ``own``."""
+    ends = [(one.get("last_summarized_id"), one.get("next_id")) for one in (found, own)]
+    if ends[0] != ends[1] and any(ends[0]):
+        # What a prune removed only the record names.
+        segments = {segment["last_id"] for segment in own.get("segments", ())}
+        return any(name in known | segments for name in ends[0] if name is not None)
+    new = set(_names(found)) - set(_names(own))
+    return not new or not known.isdisjoint(new)
+
+
+def _names(record: Mapping[str, Any]) -> Iterator[str]:
+    """Ids of the messages from which a record tells its place, but for the covered range's end."""
+    fields = ("first_id", "id_at_fold", "id_at_change", "last_id", "repeats_id")
+    for part in (record, *(record.get(name) for name in ("clearing", "failures", "overflow"))):
+        if isinstance(part, Mapping):
+            yield from (part[name] for name in fields if part.get(name) is not None)
 
 
 def _brings(given: Any, messages: Sequence[BaseMessage], record: CompactionRecord) -> bool:

@@ -17,10 +17,12 @@ from typing_extensions import TypedDict, override
 
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.given import tool_warnings
-from langgraph_compaction.handoffs import with_record
+from langgraph_compaction.handoffs import with_record, without_strange_record
 from langgraph_compaction.node import CompactionNode
 from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.recovery import Recovery
+from langgraph_compaction.rivals import Rivals, in_request
+from langgraph_compaction.run.context import place_of
 from langgraph_compaction.run.reporting import logger
 from langgraph_compaction.state import (
     COMPACTION_KEY,
@@ -28,6 +30,7 @@ from langgraph_compaction.state import (
     SETTINGS_KEY,
     merge_compaction,
     merge_settings,
+    read_state,
     updated,
 )
 from langgraph_compaction.view.live import sent_with
@@ -119,6 +122,7 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
                 f"output_messages_key: {self.node.output_messages_key!r} is for a hook; the "
                 "middleware hands the view to the model itself. Leave it out."
             )
+        self._rivals = Rivals()
         # What does not match tools that the node was given, it has told.
         given = options.get("tools")
         self._told = bool(given and self._wrong_with(given))
@@ -137,6 +141,7 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         self, state: CompactionAgentState, runtime: Runtime[ContextT]
     ) -> dict[str, Any] | None:
         """Visit the thread as `CompactionNode.invoke` does: fold what has to be folded."""
+        self._watch(state)
         return self.node.invoke(state, get_config()) or None
 
     @override
@@ -144,6 +149,7 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         self, state: CompactionAgentState, runtime: Runtime[ContextT]
     ) -> dict[str, Any] | None:
         """Visit the thread asynchronously; see `before_model`."""
+        self._watch(state)
         return await self.node.ainvoke(state, get_config()) or None
 
     @override
@@ -156,7 +162,7 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
 
         Refused as too long, the call is made once more with a view that was reduced.
         """
-        state, update = _seen(request), dict[str, Any]()
+        state, update = self._seen(request), dict[str, Any]()
         while True:  # it ends: a reduced state remembers that it was reduced
             try:
                 response = handler(self._viewed(request, state))
@@ -176,7 +182,7 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         handler: Callable[[ModelRequest[ContextT]], Awaitable[ModelResponse[ResponseT]]],
     ) -> ModelResponse[ResponseT] | ExtendedModelResponse[ResponseT]:
         """Call the model with the view asynchronously; see `wrap_model_call`."""
-        state, update = _seen(request), dict[str, Any]()
+        state, update = self._seen(request), dict[str, Any]()
         while True:
             try:
                 response = await handler(self._viewed(request, state))
@@ -195,7 +201,10 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         request: ToolCallRequest,
         handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]],
     ) -> ToolMessage | Command[Any]:
-        """Call a tool. Where it hands over to another agent, the record goes along."""
+        """Call a tool. Where it hands over to another agent, the record goes along.
+
+        The record of another agent, which ran in the tool, stays out of the thread.
+        """
         return self._handed_over(request, handler(request))
 
     @override
@@ -210,14 +219,32 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
     def _handed_over(
         self, request: ToolCallRequest, result: ToolMessage | Command[Any]
     ) -> ToolMessage | Command[Any]:
-        """What a tool returned; see `with_record`."""
-        found = with_record(
-            result,
-            request.state,
-            messages_key=MESSAGES_KEY,
-            compaction_key=self.node.compaction_key,
-        )
-        return cast("ToolMessage | Command[Any]", found)
+        """What a tool returned; see `with_record` and `without_strange_record`."""
+        settings = self.node.settings_key
+        own = without_strange_record(result, request.state, settings_key=settings, **self._keys)
+        return cast("ToolMessage | Command[Any]", with_record(own, request.state, **self._keys))
+
+    @property
+    def _keys(self) -> dict[str, str]:
+        """The channels with messages and record."""
+        return {"messages_key": MESSAGES_KEY, "compaction_key": self.node.compaction_key}
+
+    def _watch(self, state: CompactionAgentState) -> None:
+        """Log once where another middleware summarises the thread, too."""
+        self._warn(self._rivals.in_state(place_of(), *read_state(state, **self._keys)))
+
+    def _seen(self, request: ModelRequest[Any]) -> dict[str, Any]:
+        """The agent's state with the messages of the request, not its own.
+
+        Middlewares before this one may have changed them. The record finds its place among them by
+        ids.
+        """
+        self._warn(in_request(request.messages, request.state["messages"]))
+        return {**request.state, MESSAGES_KEY: request.messages}
+
+    def _warn(self, warning: str | None) -> None:
+        if warning is not None:
+            self._visits.warn_once(warning)
 
     def _viewed(
         self, request: ModelRequest[ContextT], state: Mapping[str, Any]
@@ -262,14 +289,6 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
     def _wrong_with(self, tools: Sequence[Any]) -> list[str]:
         most = most_result_tokens(self._visits.levels)
         return tool_warnings(self.node.settings, tools, most)
-
-
-def _seen(request: ModelRequest[Any]) -> dict[str, Any]:
-    """The agent's state with the messages of the request, not its own.
-
-    Middlewares before this one may have changed them. The record finds its place among them by ids.
-    """
-    return {**request.state, MESSAGES_KEY: request.messages}
 
 
 def _state_schema(compaction_key: str, settings_key: str) -> type[CompactionAgentState]:

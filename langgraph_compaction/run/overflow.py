@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from langchain_core.exceptions import ContextOverflowError, OutputParserException
+from langchain_core.exceptions import (
+    ContextOverflowError,
+    ModelRefusalError,
+    OutputParserException,
+)
 from langchain_core.tools import ToolException
 from langgraph.errors import GraphBubbleUp
 from pydantic import ValidationError
@@ -54,6 +58,7 @@ CONTENT_TOO_LARGE = 413
 _NO_ANSWERS = (
     CompactionError,
     GraphBubbleUp,
+    ModelRefusalError,
     OutputParserException,
     ToolException,
     ValidationError,
@@ -102,12 +107,13 @@ def _wrapped(error: BaseException) -> Iterator[BaseException]:
     A provider's own answer was not caused by what was being handled when it came: an agent that
     asks another model after an overflow, and meets a rate limit there, has met a rate limit. An
     error of this package has the last word, and control flow is no error. What a parser or a
-    validator raises quotes the text that it refuses, and that may speak of anything.
+    validator raises quotes the text that it refuses, and that may speak of anything: so does what
+    was raised from it, such as the error of a structured answer.
     """
     seen: set[int] = set()
     found: BaseException | None = error
     while found is not None and id(found) not in seen:
-        if isinstance(found, _NO_ANSWERS):
+        if any(isinstance(one, _NO_ANSWERS) for one in _causes(found)):
             return
         yield found
         seen.add(id(found))
@@ -117,6 +123,16 @@ def _wrapped(error: BaseException) -> Iterator[BaseException]:
             return
         else:
             found = found.__context__
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error, what it was raised from, what that was raised from, and so on."""
+    seen: set[int] = set()
+    found: BaseException | None = error
+    while found is not None and id(found) not in seen:
+        yield found
+        seen.add(id(found))
+        found = found.__cause__
 
 
 def _texts_of(error: BaseException) -> str:

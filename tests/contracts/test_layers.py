@@ -39,7 +39,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("run",),
     ("looking", "live", "given"),
     ("visiting",),
-    ("node", "recovery", "recall", "ondemand", "handoffs"),
+    ("node", "recovery", "recall", "ondemand", "handoffs", "rivals"),
     ("middleware", "overflow"),
     ("replay", "report", "cli"),
     ("__init__",),
