@@ -181,6 +181,110 @@ def test_a_retry_and_a_fallback_around_it_see_its_errors(server: OpenAIServer, w
     assert state.get("compaction", {}) == {}
 
 
+def retrying(**options: Any) -> ModelRetryMiddleware[Any]:
+    """LangChain's middleware, without its pauses."""
+    return ModelRetryMiddleware(initial_delay=0, jitter=False, **options)
+
+
+@pytest.mark.parametrize(
+    ("shape", "wire", "way"),
+    [(shape, *HALF[n % len(HALF)]) for n, shape in enumerate(KINDS)],
+)
+def test_a_retry_around_it_sees_no_refusal(
+    server: OpenAIServer, shape: str, wire: str, way: str
+) -> None:
+    server.answer(refusing(OVERFLOWS[shape]))
+    agent = Created(wire_model(server, wire, "m"), before=[retrying()])
+    assert agent.run(given(), way)["messages"][-1].text == ANSWER
+    assert_recovered(agent, server)
+
+
+@pytest.mark.parametrize(
+    ("shape", "wire", "way"),
+    [(shape, *HALF[n % len(HALF)]) for n, shape in enumerate(KINDS)],
+)
+def test_a_retry_around_it_makes_no_call_that_was_refused_twice(
+    server: OpenAIServer, shape: str, wire: str, way: str
+) -> None:
+    """`BudgetError` is an overflow to LangChain, too, and those are not retried."""
+    server.answer(OVERFLOWS[shape])
+    agent = Created(wire_model(server, wire, "m"), before=[retrying()])
+    with pytest.raises(BudgetError):
+        agent.run(given(), way)
+    assert len(server.requests) == 2
+
+
+@each_way
+@pytest.mark.parametrize("shape", ["openai", "llama.cpp 500", "openrouter 200", "proxy"])
+def test_a_retry_inside_it_has_the_first_say(server: OpenAIServer, shape: str, way: str) -> None:
+    """What LangChain does not know as an overflow is retried, and then answered in its place.
+
+    So docs/how-to/create-agent-middleware.md has it before ours, or with on_failure="error".
+    """
+    server.answer(refusing(OVERFLOWS[shape]))
+    agent = Created(wire_model(server, "chat-whole", "m"), after=[retrying()])
+    state = agent.run(given(), way)
+    if shape == "openai":
+        assert_recovered(agent, server)
+        return
+    assert state["messages"][-1].text.startswith("Model call failed after 3 attempts")
+    assert (len(server.requests), agent.events) == (3, [])
+    server.requests.clear()
+    raising = Created(
+        wire_model(server, "chat-whole", "m"), after=[retrying(max_retries=1, on_failure="error")]
+    )
+    assert raising.run(given(), way)["messages"][-1].text == ANSWER
+    assert len(server.requests) == 3
+
+
+@each_way
+def test_a_fallback_inside_it_is_asked_before_anything_is_reduced(
+    server: OpenAIServer, way: str
+) -> None:
+    small, large = (wire_model(server, "chat-whole", name) for name in ("small", "large"))
+    server.answer(OVERFLOW, text(ANSWER))
+    agent = Created(small, after=[ModelFallbackMiddleware(large)])
+    assert agent.run(given(), way)["messages"][-1].text == ANSWER
+    assert [request["model"] for request in server.requests] == ["small", "large"]
+    assert said(server.requests[0]) == said(server.requests[1])
+    assert agent.events == []
+
+
+@each_way
+def test_a_view_that_all_fallbacks_refuse_is_reduced(server: OpenAIServer, way: str) -> None:
+    small, large = (wire_model(server, "chat-whole", name) for name in ("small", "large"))
+    server.answer(refusing(OVERFLOW))
+    agent = Created(small, after=[ModelFallbackMiddleware(large)])
+    assert agent.run(given(), way)["messages"][-1].text == ANSWER
+    assert [request["model"] for request in server.requests] == ["small", "large", "small"]
+    assert agent.kinds == ["started", "completed"]
+
+
+@each_way
+def test_a_last_fallback_that_fails_otherwise_ends_the_run(server: OpenAIServer, way: str) -> None:
+    """It has the last word: the view may be right for the model that could not be reached."""
+    small, large = (wire_model(server, "chat-whole", name) for name in ("small", "large"))
+    server.answer(OVERFLOW, rate_limited(0))
+    agent = Created(small, after=[ModelFallbackMiddleware(large)])
+    with pytest.raises(Exception, match="429"):
+        agent.run(given(), way)
+    assert (len(server.requests), agent.events) == (2, [])
+
+
+@each_way
+@pytest.mark.parametrize("retry_first", [True, False])
+def test_retry_and_fallback_together(server: OpenAIServer, retry_first: bool, way: str) -> None:
+    """As docs/how-to/create-agent-middleware.md orders them: one reduction for each model."""
+    small, large = (wire_model(server, "chat-whole", name) for name in ("small", "large"))
+    stack = [retrying(on_failure="error"), ModelFallbackMiddleware(large)]
+    server.answer(OVERFLOW, OVERFLOW, rate_limited(0), text(ANSWER))
+    agent = Created(small, before=stack if retry_first else stack[::-1])
+    assert agent.run(given(), way)["messages"][-1].text == ANSWER
+    names = [request["model"] for request in server.requests]
+    # Around the fallback, the retry begins with the small model again.
+    assert names == ["small", "small", "large", "small" if retry_first else "large"]
+
+
 @each_way
 def test_a_retry_inside_it_repeats_the_second_call(server: OpenAIServer, way: str) -> None:
     server.answer(OVERFLOW, rate_limited(0), text(ANSWER))

@@ -113,15 +113,21 @@ def request(first: int, last: int) -> HumanMessage:
     return HumanMessage(f"Do steps {first} to {last}.")
 
 
+def requested(messages: Sequence[BaseMessage]) -> tuple[int, int]:
+    """The numbers of the first and the last step that the newest request asks for."""
+    first, last = next(
+        map(int, found.groups())
+        for message in reversed(messages)
+        if isinstance(message, HumanMessage) and (found := _REQUEST.search(message.text))
+    )
+    return first, last
+
+
 def worker(parallel: int = 1) -> ScriptedModel:
     """An agent that does the steps of the newest request, ``parallel`` of them in one message."""
 
     def reply(messages: list[BaseMessage]) -> AIMessage:
-        first, last = next(
-            map(int, found.groups())
-            for message in reversed(messages)
-            if isinstance(message, HumanMessage) and (found := _REQUEST.search(message.text))
-        )
+        first, last = requested(messages)
         done = first - 1
         if isinstance(messages[-1], ToolMessage):
             done = max(int(n) for n in _RESULT.findall(messages[-1].text))
