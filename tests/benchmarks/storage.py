@@ -411,7 +411,7 @@ def _missing(name: str, system: System) -> str:
         try:
             system.build(Agent(), Summariser(), Kept(None, None, Path()))
         except ImportError as error:
-            return f"{error}; pip install -e '.[bench]'"
+            return f"{error}; pip install -e '.[dev]'"
     return ""
 
 

@@ -63,7 +63,8 @@ def test_a_limit_may_raise(first: bool, way: str) -> None:
     assert len(run.calls) == 30
     # Before the limit ours stands first and may fold for a call that is not made; behind it not.
     run.assert_sound(
-        range(1, 29), wrote=[f"ModelCallLimitMiddleware.{step}_model" for step in ("before", "after")]
+        range(1, 29),
+        wrote=[f"ModelCallLimitMiddleware.{step}_model" for step in ("before", "after")],
     )
 
 
@@ -85,7 +86,9 @@ def test_what_is_redacted_stays_redacted(first: bool, way: str) -> None:
     for step in range(1, 37, 12):
         text = f"Do steps {step} to {step + 11}. Report to {MAIL}."
         run.run({"messages": [HumanMessage(text)]}, way)
-    run.assert_sound(ALL, wrote=[f"PIIMiddleware[email].{step}_model" for step in ("before", "after")])
+    run.assert_sound(
+        ALL, wrote=[f"PIIMiddleware[email].{step}_model" for step in ("before", "after")]
+    )
     seen = [*run.calls, *run.summaries.prompts, run.messages]
     assert not any(MAIL in message.text for messages in seen for message in messages)
     assert MAIL not in str(run.values["compaction"])

@@ -182,9 +182,7 @@ def test_a_subgraph_keeps_its_record_where_the_graph_around_has_no_channel() -> 
 def test_each_stream_mode_has_what_is_its_own(modes: Any, version: Any) -> None:
     run = Beside(first=True)
     parts = list(
-        run.agent.stream(
-            {"messages": [request(1, 36)]}, THREAD, stream_mode=modes, version=version
-        )
+        run.agent.stream({"messages": [request(1, 36)]}, THREAD, stream_mode=modes, version=version)
     )
     data = [part["data"] for part in parts] if version == "v2" else parts
     assert len(run.summaries.prompts) > 1
@@ -232,5 +230,3 @@ def test_a_named_agent_is_named_in_its_answers_alone(first: bool) -> None:
     run.work()
     run.assert_sound(ALL)
     assert {m.name for m in run.messages if isinstance(m, AIMessage)} == {"fitter"}
-
-

@@ -124,7 +124,7 @@ def test_the_record_of_an_agent_in_a_tool_stays_out_of_the_thread(way: str, clea
     inner = CompactionMiddleware(summaries, context_window=WINDOW, **options)
     worker = create_agent(steady(), [work], middleware=[inner])
     task = {"task": "Do steps 101 to 140."}
-    said = {step: ("delegate", task) for step in (3, 20, 30)}
+    said = dict.fromkeys((3, 20, 30), ("delegate", task))
     run = Beside(first=True, model=steady(said), tools=[work, nested(worker)], options=options)
     run.work(way=way)
     run.assert_sound([step for step in range(1, 37) if step not in said])
@@ -199,5 +199,3 @@ def test_a_hand_over_is_not_touched() -> None:
         ToolMessage("Done.", tool_call_id="c"),
     ):
         assert channels(**state)(goes) is goes
-
-

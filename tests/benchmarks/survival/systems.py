@@ -139,7 +139,7 @@ def systems(wanted: str) -> dict[str, Factory]:
             from tests.benchmarks.survival.peers import PEERS
         except ImportError as error:
             raise SystemExit(
-                f"{error}: a peer is missing. Install the peers (pip install -e '.[bench]'), or "
+                f"{error}: a peer is missing. Install the peers (pip install -e '.[dev]'), or "
                 "measure this package alone: --systems ours"
             ) from error
         every = {**ours(), **PEERS, "sees everything": SeesEverything}
