@@ -1,7 +1,8 @@
 """Every built-in middleware of LangChain beside ours, on either side of it.
 
-Here are those that change the agent's state or decide how its run goes on; those around the calls of
-models and tools have files of their own. What no test covers is named at the end, with the reason.
+Here are those that change the agent's state or decide how its run goes on; those around the calls
+of models and tools have files of their own. What no test covers is named at the end, with the
+reason.
 """
 
 import inspect

@@ -1,7 +1,7 @@
 """Beside a middleware that summarises the same thread, and beside agents that run in tools.
 
-LangChain's `SummarizationMiddleware` deletes what it has summarised, digest and originals with it. No
-order helps, and `create_agent` shows a middleware no others. So it is told by what it leaves.
+LangChain's `SummarizationMiddleware` deletes what it has summarised, digest and originals with it.
+No order helps, and `create_agent` shows a middleware no others. So it is told by what it leaves.
 """
 
 from typing import Annotated, Any
