@@ -1,7 +1,8 @@
-"""Threads and agents of other packages go on with this one.
+"""Agents and threads with LangChain's `SummarizationMiddleware` go on with this package.
 
-Their documented examples run here with the import and the name of the class changed, or the
-parameters that docs/how-to/migrate.md names; and a thread that one of them has compacted goes on.
+Its documented examples run here with the import and the name of the class changed, or the
+parameters that docs/how-to/migrate.md names; and a thread that it has compacted goes on. Those of
+`ContextEditingMiddleware`, deepagents and langmem have files of their own.
 """
 
 from typing import Any
@@ -10,11 +11,11 @@ import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, StateGraph
-from langgraph.prebuilt import ToolNode, tools_condition
 
-from langgraph_compaction import CompactionNode, CompactionState, model_view
+from langgraph_compaction import ConfigurationError, ModelTier, model_view
 from langgraph_compaction.middleware import CompactionMiddleware
 from tests.faults.threads import agent, filled, human
 from tests.support.doubles import (
@@ -30,6 +31,7 @@ from tests.support.doubles import (
     worker,
 )
 from tests.support.folding import Recorder, node
+from tests.support.migrating import backs
 from tests.support.validity import violations
 
 THREAD: Any = {"configurable": {"thread_id": "t"}, **STEPS}
@@ -44,6 +46,7 @@ TRIGGERS = [
 ]
 
 
+@backs("langchain", "trigger", "keep")
 @pytest.mark.parametrize("trigger", TRIGGERS, ids=str)
 @pytest.mark.parametrize("keep", [("messages", 4), ("tokens", 900), ("fraction", 0.3)], ids=str)
 def test_triggers_and_keeps_of_langchain_mean_the_same(trigger: Any, keep: Any) -> None:
@@ -126,42 +129,131 @@ def test_a_thread_with_nothing_but_a_summary_still_has_its_request() -> None:
     assert compact.view(state) == state["messages"]
 
 
-class Summarized(CompactionState):
-    summarized_messages: list[Any]
+# ---- the documented parameters
 
 
-def test_langmems_example_with_its_parameters() -> None:
-    """`max_tokens_before_summary` is the trigger, `max_summary_tokens` the digest's budget."""
-    summaries, model = Summaries(), worker()
-    compact = CompactionNode(
-        summaries,
-        trigger=("tokens", 3_000),
-        target=2_400,
-        keep=("tokens", 900),
-        max_digest_tokens=600,
-        token_counter="approximate",
-        output_messages_key="summarized_messages",
-        name="summarize",
-        clear=False,
-    )
-
-    def call_model(state: Summarized) -> dict[str, Any]:
-        return {"messages": [model.invoke(state["summarized_messages"])]}
-
-    workflow = StateGraph(Summarized)
-    workflow.add_node("call_model", call_model)
-    workflow.add_node("summarize", compact)
-    workflow.add_node("tools", ToolNode([work]))
-    workflow.add_edge(START, "summarize")
-    workflow.add_edge("summarize", "call_model")
-    workflow.add_conditional_edges("call_model", tools_condition)
-    workflow.add_edge("tools", "summarize")
-    graph = workflow.compile(checkpointer=InMemorySaver())
-    state = graph.invoke({"messages": [request(1, 60)]}, THREAD)
+def folding(summariser: Any, *, model: Any = None, **options: Any) -> Any:
+    """A run of an agent whose middleware folds several times, as LangChain's would summarise."""
+    model = model or worker()
+    rules = {"trigger": ("tokens", 3_000), "keep": ("messages", 8), "clear": False, **options}
+    compaction = CompactionMiddleware(summariser, **rules)
+    agent = create_agent(model, [work], middleware=[compaction], checkpointer=InMemorySaver())
+    state = agent.invoke({"messages": [request(1, 60)]}, THREAD)
     assert steps_done(state["messages"]) == list(range(1, 61))
-    assert shows_digest(model.calls[-1])
-    assert_folded_once(summaries.folded)
     assert_valid(model.calls)
+    return state
+
+
+@backs("langchain", "model")
+def test_the_agents_model_gives_the_window_and_writes_where_nobody_else_can() -> None:
+    """`model=` of theirs is `agent_model=` here; a fraction is of its profile's window."""
+    summaries = Summaries()
+    model = worker()
+    working = model.reply
+
+    def reply(messages: list[BaseMessage]) -> AIMessage:
+        if "<transcript>" in messages[-1].text:
+            return AIMessage(summaries(messages))
+        return working(messages)
+
+    agents = ScriptedModel(reply=reply, profile={"max_input_tokens": 6_000})
+
+    def broken(_: Any) -> str:
+        raise ConnectionError("down")
+
+    for writer in (agents, broken):
+        state = folding(
+            writer,
+            model=agents,
+            agent_model=agents,
+            trigger=("fraction", 0.5),
+            keep=("fraction", 0.2),
+        )
+        assert state["compaction"]["segments"]
+    assert len(summaries.prompts) > 2
+
+
+async def later(messages: list[BaseMessage]) -> str:
+    return Summaries()(messages)
+
+
+@backs("langchain", "summarizer")
+@pytest.mark.parametrize("kind", ["function", "model", "runnable", "async function"])
+async def test_a_summariser_may_be_what_theirs_may_be(kind: str) -> None:
+    summaries = Summaries()
+    writes: Any = {
+        "function": summaries,
+        "model": ScriptedModel(reply=lambda messages: AIMessage(summaries(messages))),
+        "runnable": RunnableLambda(summaries),
+        "async function": later,
+    }[kind]
+    if kind == "async function":
+        compaction = CompactionMiddleware(writes, trigger=("tokens", 3_000), keep=("messages", 8))
+        agent = create_agent(worker(), [work], middleware=[compaction])
+        state = await agent.ainvoke({"messages": [request(1, 60)]}, STEPS)
+        assert state["compaction"]["segments"]
+        return
+    folding(writes)
+    assert summaries.prompts
+    # One system and one human message, not the messages of the thread.
+    assert all([m.type for m in prompt] == ["system", "human"] for prompt in summaries.prompts)
+
+
+@backs("langchain", "token_counter")
+@pytest.mark.parametrize("named", [True, False])
+def test_tokens_may_be_counted_as_theirs_are(named: bool) -> None:
+    summaries, exact = Summaries(), Summaries()
+    folding(summaries, token_counter="approximate" if named else count_tokens_approximately)
+    folding(exact)
+    assert_folded_once(summaries.folded)
+    assert summaries.folded != exact.folded
+
+
+@backs("langchain", "summary_prompt")
+def test_a_prompt_is_not_formatted() -> None:
+    """A template of theirs would have `{messages}` in it; here braces are only braces."""
+    given = "Keep {braces}, {messages} and every number."
+    summaries, more = Summaries(), Summaries()
+    folding(summaries, prompt=given)
+    assert all(given in prompt[0].text for prompt in summaries.prompts)
+    folding(more, instructions="Keep the numbers.")
+    assert all("Keep the numbers." in prompt[0].text for prompt in more.prompts)
+    assert all(len(prompt[0].text) > 500 for prompt in more.prompts)
+
+
+@backs("langchain", "trim_tokens_to_summarize")
+def test_nothing_of_a_long_span_is_left_out() -> None:
+    """Theirs shows its summariser the last 4,000 tokens; here a long span is read in parts."""
+    summaries = Summaries()
+    small = ModelTier(summaries, window=4_000)
+    state = folding(small, trigger=("tokens", 8_000), keep=("messages", 4))
+    covered = state["messages"][1 : state["compaction"]["last_summarized_index"] + 1]
+    assert len(summaries.folded) == len(covered) > 80
+    assert_folded_once(summaries.folded)
+    assert len(summaries.prompts) > 2
+
+
+@backs("langchain", "max_tokens_before_summary", "messages_to_keep")
+def test_the_old_names_of_theirs_are_trigger_and_keep() -> None:
+    model = ScriptedModel(reply=lambda _: AIMessage(THEIR_SUMMARY))
+    with pytest.warns(DeprecationWarning, match="deprecated"):
+        theirs: Any = SummarizationMiddleware(
+            model, max_tokens_before_summary=3_000, messages_to_keep=8
+        )
+    assert (theirs.trigger, theirs.keep) == (("tokens", 3_000), ("messages", 8))
+    summaries = Summaries()
+    folding(summaries, trigger=theirs.trigger, keep=theirs.keep)
+    assert_folded_once(summaries.folded)
+    with pytest.raises(ConfigurationError, match="max_tokens_before_summary"):
+        CompactionMiddleware(summaries, max_tokens_before_summary=3_000)
+
+
+def test_a_keep_that_the_trigger_never_gets_below_is_refused() -> None:
+    """Theirs summarises at every step then: `trigger=[..., ("messages", 6)]`, and 20 are kept."""
+    with pytest.raises(ConfigurationError, match="Keep less than the trigger"):
+        CompactionMiddleware(
+            Summaries(), trigger=[("tokens", 3_000), ("messages", 6)], keep=("messages", 20)
+        )
 
 
 def test_a_text_of_the_users_own_is_quoted_though_it_speaks_of_summaries() -> None:

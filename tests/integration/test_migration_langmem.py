@@ -1,0 +1,268 @@
+"""langmem's documented examples run on `CompactionNode` with the renames of the how-to guide.
+
+The examples are those of its docstrings and of LangGraph's guide to `create_react_agent`. Their
+windows are of a few hundred tokens, so each says what a window of that size needs here.
+"""
+
+from typing import Annotated, Any
+
+import pytest
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.prompts import ChatPromptTemplate
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from langgraph.graph.message import add_messages
+from langgraph.prebuilt import create_react_agent
+from langgraph.prebuilt.chat_agent_executor import AgentState
+from langmem.short_term import RunningSummary, SummarizationNode, summarize_messages
+
+from langgraph_compaction import (
+    CompactionNode,
+    CompactionRecord,
+    CompactionState,
+    ConfigurationError,
+    MissingChannelError,
+    merge_compaction,
+)
+from tests.support.doubles import (
+    STEPS,
+    ScriptedModel,
+    Summaries,
+    assert_folded_once,
+    assert_valid,
+    request,
+    shows_digest,
+    steps_done,
+    work,
+    worker,
+)
+from tests.support.migrating import backs
+
+THREAD: Any = {"configurable": {"thread_id": "1"}, **STEPS}
+SAID = (
+    "hi, my name is bob",
+    "write a short poem about cats",
+    "now do the same but for dogs",
+    "what's my name?",
+)
+POEM = "A cat sat on the mat and looked at the moon. " * 12
+SMALL: Any = {"min_fold_tokens": 0, "min_keep": 0, "keep": ("tokens", 100)}
+"""What windows of a few hundred tokens need: by default no span so small is folded."""
+
+
+def poet() -> ScriptedModel:
+    """Knows the user's name if it can be read from what it is given."""
+
+    def reply(messages: list[BaseMessage]) -> AIMessage:
+        knows = any("my name is bob" in message.text for message in messages)
+        asked = messages[-1].text.endswith("name?")
+        return AIMessage(("You are Bob." if knows else "Who are you?") if asked else POEM)
+
+    return ScriptedModel(reply=reply)
+
+
+def chat(graph: Any) -> dict[str, Any]:
+    """Say what the example says, one message a run."""
+    found: dict[str, Any] = {}
+    for text in SAID:
+        found = graph.invoke({"messages": text}, THREAD)
+    return found
+
+
+@backs("langmem", "model", "max_tokens", "max_tokens_before_summary", "max_summary_tokens", "name")
+@backs("langmem", "output_messages_key", "context", "RunningSummary")
+@pytest.mark.parametrize("written", [True, False], ids=["channel", "view"])
+def test_the_example_of_the_node(written: bool) -> None:
+    model, summaries = poet(), Summaries()
+
+    class State(CompactionState):
+        summarized_messages: list[AnyMessage]
+
+    compact = CompactionNode(
+        summaries,
+        trigger=("tokens", 256),
+        max_digest_tokens=200,
+        token_counter="approximate",
+        output_messages_key="summarized_messages" if written else None,
+        name="summarize",
+        **SMALL,
+    )
+
+    def call_model(state: State) -> dict[str, Any]:
+        shown = state["summarized_messages"] if written else compact.view(state)
+        return {"messages": [model.invoke(shown)]}
+
+    workflow = StateGraph(State)
+    workflow.add_node("call_model", call_model)
+    workflow.add_node("summarize", compact)
+    workflow.add_edge(START, "summarize")
+    workflow.add_edge("summarize", "call_model")
+    state = chat(workflow.compile(checkpointer=InMemorySaver()))
+    assert state["messages"][-1].text == "You are Bob."
+    assert len(state["messages"]) == 8
+    assert len(summaries.prompts) == 2
+    assert shows_digest(model.calls[-1])
+    # The record stands in a channel of its own, plain and small, and has a reducer.
+    assert state["compaction"]["last_summarized_index"] > 0
+    assert "context" not in state
+    assert sum(one["tokens"] for one in state["compaction"]["segments"]) <= 200
+    assert_valid(model.calls)
+
+
+@backs("langmem", "messages", "running_summary")
+def test_the_example_of_the_function() -> None:
+    """`summarize_messages` is the node outside a graph: the record is the running summary."""
+    model, summaries = poet(), Summaries()
+    compact = CompactionNode(
+        summaries,
+        trigger=("tokens", 256),
+        max_digest_tokens=200,
+        token_counter="approximate",
+        **SMALL,
+    )
+    state: Any = {"messages": [], "compaction": {}}
+    for number, text in enumerate(SAID):
+        state["messages"] = [*state["messages"], HumanMessage(text, id=f"h{number}")]
+        state |= compact.invoke(state)
+        answer = model.invoke(compact.view(state))
+        state["messages"] = [*state["messages"], answer]
+    assert answer.text == "You are Bob."
+    assert len(summaries.prompts) == 2
+    # Messages without ids, as a program may have them, do as well.
+    assert compact.invoke(state) == {}
+
+
+class HookState(AgentState):
+    compaction: Annotated[CompactionRecord, merge_compaction]
+
+
+@pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
+@pytest.mark.filterwarnings("ignore:AgentState has been moved")
+@backs("langmem", "token_counter")
+@pytest.mark.parametrize("counter", ["approximate", "function"])
+def test_the_example_with_a_pre_model_hook(counter: str) -> None:
+    """LangGraph's guide: a node that writes to `llm_input_messages`, and a state with its key."""
+    summaries, model = Summaries(), worker()
+    compact = CompactionNode(
+        summaries,
+        token_counter=count_tokens_approximately if counter == "function" else counter,
+        trigger=("tokens", 2_000),
+        keep=("tokens", 600),
+        max_digest_tokens=600,
+        output_messages_key="llm_input_messages",
+        clear=False,
+    )
+    agent: Any = create_react_agent(
+        model,
+        [work],
+        pre_model_hook=compact,
+        state_schema=HookState,
+        checkpointer=InMemorySaver(),
+    )
+    for step in range(1, 40, 10):
+        agent.invoke({"messages": [request(step, step + 9)]}, THREAD)
+    values = agent.get_state(THREAD).values
+    assert steps_done(values["messages"]) == list(range(1, 41))
+    assert len(summaries.prompts) > 1
+    assert_folded_once(summaries.folded)
+    assert_valid(model.calls)
+
+
+def test_a_digest_of_theirs_size_is_refused_with_the_least_one() -> None:
+    with pytest.raises(ConfigurationError, match="at least 200"):
+        CompactionNode(Summaries(), trigger=("tokens", 256), max_digest_tokens=128)
+
+
+def test_their_window_is_none_for_which_the_trigger_leaves_no_room() -> None:
+    """Where `max_tokens` is the trigger, too, it is no `context_window`."""
+    with pytest.raises(ConfigurationError, match="Lower the trigger"):
+        CompactionNode(Summaries(), trigger=("tokens", 384), context_window=384)
+
+
+@backs("langmem", "input_messages_key")
+def test_messages_may_stand_under_another_name() -> None:
+    compact = CompactionNode(
+        Summaries(),
+        trigger=("tokens", 256),
+        token_counter="approximate",
+        messages_key="chat",
+        **SMALL,
+    )
+
+    class Chat(AgentState):
+        chat: Annotated[list[AnyMessage], add_messages]
+        compaction: Annotated[CompactionRecord, merge_compaction]
+
+    said = [
+        HumanMessage("Go on.", id="h"),
+        AIMessage(POEM * 3, id="a"),
+        HumanMessage("Go.", id="i"),
+    ]
+    state: Any = {"chat": said, "compaction": {}}
+    state |= compact.invoke(state)
+    assert state["compaction"]["segments"]
+    with pytest.raises(MissingChannelError, match="compaction"):
+        compact.invoke({"chat": said})
+
+
+@backs("langmem", "initial_summary_prompt", "existing_summary_prompt", "final_prompt")
+def test_prompts_are_instructions_and_the_last_one_frames_the_digest() -> None:
+    """Theirs are templates with a place for messages; here nothing is formatted."""
+    given = "Sum up, and keep {braces} and every number."
+    summaries, model = Summaries(), worker()
+    compact = CompactionNode(
+        summaries,
+        trigger=("tokens", 2_000),
+        keep=("tokens", 600),
+        prompt=given,
+        digest="rolling",
+        digest_header="Summary of the conversation so far:",
+        digest_footer="End of the summary.",
+        digest_role="system",
+        clear=False,
+    )
+    state: Any = {"messages": [], "compaction": {}}
+    for step in range(1, 40):
+        asked = request(step, step)
+        answer = model.reply([asked]).model_copy(update={"id": f"a{step}"})
+        done = work.invoke({**answer.tool_calls[0], "type": "tool_call"})
+        state["messages"] = [*state["messages"], asked.model_copy(update={"id": f"h{step}"})]
+        state["messages"] += [answer, done.model_copy(update={"id": f"t{step}"})]
+        state |= compact.invoke(state)
+    assert len(summaries.prompts) > 1
+    assert all(given in prompt[0].text for prompt in summaries.prompts)
+    # The second one reads the record so far, as theirs extends the existing summary.
+    assert "Logbook entry 1" in summaries.prompts[1][-1].text
+    assert len(state["compaction"]["segments"]) == 1
+    view = compact.view(state)
+    assert isinstance(view[0], SystemMessage)
+    assert "Summary of the conversation so far:" in view[0].text
+
+
+def test_their_node_and_function_take_what_the_examples_give() -> None:
+    """So that the examples above stay those of the installed release."""
+    model = ScriptedModel(reply=lambda _: AIMessage("Bob likes cats."))
+    node = SummarizationNode(
+        model=model,
+        max_tokens=256,
+        max_tokens_before_summary=256,
+        max_summary_tokens=128,
+        initial_summary_prompt=ChatPromptTemplate([("placeholder", "{messages}")]),
+    )
+    messages: list[AnyMessage] = []
+    for text in SAID:
+        messages += [HumanMessage(text, id=text), AIMessage(POEM, id=f"poem of {text}")]
+    found = node.invoke({"messages": messages, "context": {}})
+    assert isinstance(found["context"]["running_summary"], RunningSummary)
+    result = summarize_messages(
+        messages, running_summary=None, model=model, max_tokens=256, max_summary_tokens=128
+    )
+    assert result.running_summary is not None
+    # A thread of theirs has all messages in its state: ours folds them anew.
+    compact = CompactionNode(
+        Summaries(), trigger=("tokens", 256), token_counter="approximate", **SMALL
+    )
+    state: Any = {"messages": messages, "compaction": {}, "context": found["context"]}
+    state |= compact.invoke(state)
+    assert shows_digest(compact.view(state))
