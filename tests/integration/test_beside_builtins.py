@@ -6,7 +6,9 @@ reason.
 """
 
 import inspect
+import re
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import langchain.agents.middleware as langchain
@@ -62,11 +64,20 @@ def test_a_limit_may_raise(first: bool, way: str) -> None:
     with pytest.raises(ModelCallLimitExceededError):
         run.run((25, 36), way)
     assert len(run.calls) == 30
-    # Before the limit ours stands first and may fold for a call that is not made; behind it not.
     run.assert_sound(
         range(1, 29),
         wrote=[f"ModelCallLimitMiddleware.{step}_model" for step in ("before", "after")],
     )
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_behind_a_limit_no_fold_is_made_for_a_call_that_is_not(first: bool) -> None:
+    run = Beside(ModelCallLimitMiddleware(thread_limit=9), first=first)
+    run.run((1, 8))
+    assert run.summaries.prompts == []
+    run.run({"messages": [HumanMessage("word " * 1_000)]})
+    assert "limits exceeded" in run.messages[-1].text
+    assert len(run.summaries.prompts) == (0 if first else 1)
 
 
 MAIL = "ann@example.com"
@@ -282,16 +293,28 @@ NOT_APPLICABLE = {
 }
 
 
-def test_every_name_of_langchains_middleware_is_covered_or_named() -> None:
-    assert all(inspect.ismodule(file) for file in FILES)
-    covered = set(COVERED)
-    assert set(langchain.__all__) - covered - set(NOT_APPLICABLE) == set()
-    assert covered & set(NOT_APPLICABLE) == set()
-    builtin = {
+def builtins() -> set[str]:
+    """The names of LangChain's own middleware classes."""
+    return {
         name
         for name in langchain.__all__
         if inspect.isclass(kind := getattr(langchain, name))
         and issubclass(kind, AgentMiddleware)
         and kind is not AgentMiddleware
     }
-    assert builtin <= covered
+
+
+def test_every_name_of_langchains_middleware_is_covered_or_named() -> None:
+    assert all(inspect.ismodule(file) for file in FILES)
+    covered = set(COVERED)
+    assert set(langchain.__all__) - covered - set(NOT_APPLICABLE) == set()
+    assert covered & set(NOT_APPLICABLE) == set()
+    assert builtins() <= covered
+
+
+def test_the_how_to_guide_has_a_row_for_each_of_them() -> None:
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "create-agent-middleware.md"
+    table = page.read_text("utf-8").partition("| LangChain's |")[2].partition("\n\n")[0]
+    firsts = [line.split("|")[1] for line in table.splitlines()[2:]]
+    named = {name for first in firsts for name in re.findall(r"`(\w+)`", first)}
+    assert named == builtins()

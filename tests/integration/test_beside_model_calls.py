@@ -28,6 +28,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from pydantic import Field
 
+from langgraph_compaction import create_recall_tool
 from tests.support.beside import Beside, Decides, beside, human_texts, steady
 from tests.support.doubles import DIGEST_WORD, ScriptedModel, shows_digest, work
 
@@ -205,6 +206,25 @@ def test_a_selector_behind_ours_may_take_the_digest_for_the_users_message() -> N
         run = Beside(LLMToolSelectorMiddleware(model=selects), first=first)
         run.run((1, 36))
         assert any(DIGEST_WORD in text for text in selects.asked) is wrong
+
+
+@pytest.mark.parametrize("always", [True, False])
+def test_a_selector_has_to_leave_the_recall_tool_in(
+    always: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Placeholders name it in every call; one without it is told in the log, once."""
+    selects = Selecting(reply=lambda _: AIMessage(""))
+    given = {"always_include": ["recall"]} if always else {}
+    run = Beside(
+        LLMToolSelectorMiddleware(model=selects, **given),
+        first=True,
+        tools=[work, create_recall_tool()],
+        options={"recall_tool": "recall"},
+    )
+    run.work()
+    run.assert_sound(ALL)
+    told = [r.getMessage() for r in caplog.records if r.getMessage().startswith("recall_tool:")]
+    assert len(told) == (0 if always else 1)
 
 
 @beside(ProviderToolSearchMiddleware)

@@ -6,10 +6,10 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from langchain_core.exceptions import OutputParserException
+from langchain_core.exceptions import ModelRefusalError, OutputParserException
 from langchain_core.tools import ToolException
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from langgraph_compaction import BudgetError, CompactionNode, RecordError, merge_compaction
 from langgraph_compaction.plan.excess import Excess, room_after, wrong_window
@@ -327,10 +327,27 @@ def validated() -> Any:
     return Answer.model_validate({"pages": QUOTED})
 
 
+def structured() -> None:
+    """As `create_agent` does for an answer that does not fit its schema: in two steps."""
+    try:
+        try:
+            validated()
+        except ValidationError as error:
+            raise ValueError(f"Failed to parse data to Answer: {error}") from error
+    except ValueError as error:
+        raise RuntimeError(f"Failed to parse structured output: {error}") from error
+
+
 @pytest.mark.parametrize(
     "error",
-    [OutputParserException(f"Invalid json output: {QUOTED}"), ToolException(QUOTED), validated],
-    ids=["parser", "tool", "validator"],
+    [
+        OutputParserException(f"Invalid json output: {QUOTED}"),
+        ToolException(QUOTED),
+        ModelRefusalError(f"Model refused to produce the requested output: {QUOTED}"),
+        validated,
+        structured,
+    ],
+    ids=["parser", "tool", "refusal", "validator", "structured"],
 )
 def test_an_error_that_quotes_the_conversation_is_no_overflow(error: Any) -> None:
     def act() -> None:
