@@ -44,6 +44,8 @@ try:
         ModelRequest,
         ModelResponse,
         ToolCallRequest,
+        TracePolicy,
+        omit_payload,
     )
     from langchain.agents.middleware.types import ContextT, ResponseT
 except ImportError as error:
@@ -105,6 +107,9 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
     """
 
     state_schema = CompactionAgentState
+    trace_policy = TracePolicy(process_inputs=omit_payload)
+    """As LangChain's own: with each call a trace would get the whole thread again. The model's call
+    is traced with the view, in any case."""
 
     def __init__(self, model: Any, **options: Any) -> None:
         super().__init__()

@@ -15,12 +15,20 @@ import langchain.agents.middleware as langchain
 import pytest
 from langchain.agents.middleware import (
     AgentMiddleware,
+    ClearToolUsesEdit,
+    ContextEditingMiddleware,
     HumanInTheLoopMiddleware,
     InterruptOnConfig,
     ModelCallLimitMiddleware,
+    ModelFallbackMiddleware,
+    ModelRefusalMiddleware,
+    ModelRetryMiddleware,
     PIIDetectionError,
     PIIMiddleware,
     TodoListMiddleware,
+    ToolCallLimitMiddleware,
+    ToolErrorMiddleware,
+    ToolRetryMiddleware,
     after_agent,
     after_model,
     before_agent,
@@ -31,6 +39,7 @@ from langchain.agents.middleware.model_call_limit import ModelCallLimitExceededE
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
 from langchain_core.tools import tool
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
 from tests.integration import (
@@ -40,7 +49,15 @@ from tests.integration import (
     test_beside_tools,
 )
 from tests.support.beside import COVERED, OURS, THREAD, Beside, beside, steady
-from tests.support.doubles import ScriptedModel, result, shows_digest, work
+from tests.support.doubles import (
+    ScriptedModel,
+    assert_folded_once,
+    assert_valid,
+    result,
+    shows_digest,
+    steps_done,
+    work,
+)
 
 ALL = list(range(1, 37))
 
@@ -267,6 +284,47 @@ def test_ours_is_one_step_of_the_graph_on_either_side(first: bool) -> None:
     names = [name for update in run.of("updates") for name in update][:3]
     theirs = "ModelCallLimitMiddleware.before_model"
     assert names == ([theirs, OURS, "model"] if first else [OURS, theirs, "model"])
+
+
+@pytest.mark.parametrize("history", ["full", "prune"])
+@pytest.mark.parametrize("documented", [True, False], ids=["as-documented", "the-other-way"])
+def test_many_of_them_at_once(history: str, documented: bool) -> None:
+    """Each on the side on which the how-to guide has it, and each on the other one."""
+    other = steady()
+    before = [
+        PIIMiddleware("email", apply_to_tool_results=True),
+        ModelCallLimitMiddleware(thread_limit=500),
+        ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=1_200, keep=3)]),
+        ModelRetryMiddleware(max_retries=1, initial_delay=0),
+    ]
+    behind = [
+        ToolCallLimitMiddleware(thread_limit=500),
+        ModelFallbackMiddleware(other),
+        ModelRefusalMiddleware(),
+        TodoListMiddleware(),
+        HumanInTheLoopMiddleware(interrupt_on={"work": {"allowed_decisions": ["approve"]}}),
+        ToolRetryMiddleware(initial_delay=0),
+        ToolErrorMiddleware(lambda error, _: str(error)),
+    ]
+    model = steady({4: ("write_todos", {"todos": [{"content": "Go on.", "status": "pending"}]})})
+    options = {"history": history, "live_state": "todos"}
+    stack = (before, behind) if documented else (behind, before)
+    run = Beside(
+        *stack[0], first=True, behind=stack[1], model=model, options=options, store=InMemoryStore()
+    )
+    for start in (1, 13, 25):
+        run.run((start, start + 11))
+        decided(run, "stream", lambda _: {"type": "approve"})
+    assert [todo["content"] for todo in run.values["todos"]] == ["Go on."]
+    assert_valid(run.calls)
+    assert_folded_once(run.summaries.folded)
+    assert len(run.summaries.prompts) > 1
+    done = steps_done(run.messages)
+    if history == "full":
+        assert done == [step for step in ALL if step != 4]
+    else:
+        assert done[-1] == 36
+        assert len(done) < 20
 
 
 FILES = (test_beside_model_calls, test_beside_outputs, test_beside_rivals, test_beside_tools)

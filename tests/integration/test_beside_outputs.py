@@ -14,8 +14,11 @@ from langchain.agents.structured_output import (
     ToolStrategy,
 )
 from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.tracers import LangChainTracer
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langsmith import Client
+from langsmith.run_helpers import tracing_context
 from pydantic import BaseModel
 
 from langgraph_compaction import CompactionState
@@ -230,3 +233,32 @@ def test_a_named_agent_is_named_in_its_answers_alone(first: bool) -> None:
     run.work()
     run.assert_sound(ALL)
     assert {m.name for m in run.messages if isinstance(m, AIMessage)} == {"fitter"}
+
+
+class Traces(Client):
+    """Takes the place of LangSmith's: keeps how long the inputs of each run are."""
+
+    def __init__(self) -> None:
+        super().__init__(api_url="http://127.0.0.1:9", api_key="x", auto_batch_tracing=False)
+        self.inputs: dict[str, list[int]] = {}
+
+    def create_run(self, name: str, inputs: Any, run_type: Any, **kwargs: Any) -> None:
+        self.inputs.setdefault(name, []).append(len(str(inputs)))
+
+    def update_run(self, *args: Any, **kwargs: Any) -> None:
+        """Outputs are small."""
+
+
+def test_a_trace_has_the_view_and_not_the_thread_with_every_call() -> None:
+    run, traces = Beside(first=True), Traces()
+    with tracing_context(enabled=True, client=traces):
+        run.agent.invoke(
+            {"messages": [request(1, 36)]},
+            {**THREAD, "callbacks": [LangChainTracer(client=traces)]},
+        )
+    ours = [name for name in traces.inputs if name.startswith("CompactionMiddleware.")]
+    steps = ["before_model", "wrap_model_call", "wrap_tool_call"]
+    assert sorted(ours) == [f"CompactionMiddleware.{step}" for step in steps]
+    assert max(size for name in ours for size in traces.inputs[name]) < 100
+    assert min(traces.inputs["ScriptedModel"]) > 100
+    assert len(traces.inputs["langgraph_compaction.summary"]) == len(run.summaries.prompts) > 1

@@ -165,6 +165,23 @@ def test_records_of_the_thread_itself_pass() -> None:
     assert pruned(command) is command
 
 
+def test_a_record_that_goes_back_to_an_earlier_segment_passes() -> None:
+    """Of a pruned thread: where the earlier segment ends, only the record tells."""
+    state = folded(1, 40)
+    record = state["compaction"]
+    (first, *_), others = record["segments"], state["messages"][-1:]
+    assert len(record["segments"]) > 1
+    back = {
+        **record,
+        "segments": [first],
+        "last_summarized_index": first["last_index"],
+        "last_summarized_id": first["last_id"],
+        "next_id": None,
+    }
+    command: Any = Command(update={"compaction": back})
+    assert channels(**{**state, "messages": others})(command) is command
+
+
 def test_records_of_other_messages_do_not() -> None:
     state, other = folded(1, 20), folded(1, 30)
     answer = ToolMessage("Done.", tool_call_id="c")

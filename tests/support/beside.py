@@ -91,6 +91,7 @@ class Beside:
         model: the agent's.
         tools: the agent's.
         options: for ours.
+        behind: more middlewares, which stand at the end of the list in any case.
         agent: for ``create_agent``.
     """
 
@@ -98,6 +99,7 @@ class Beside:
         self,
         *others: Any,
         first: bool,
+        behind: Sequence[Any] = (),
         model: Any = None,
         tools: Sequence[Any] = (work,),
         options: Mapping[str, Any] | None = None,
@@ -114,7 +116,7 @@ class Beside:
         self.agent: Any = create_agent(
             self.model,
             list(tools),
-            middleware=stack,
+            middleware=[*stack, *behind],
             **{"checkpointer": InMemorySaver(), "system_prompt": "You are a worker.", **agent},
         )
 
