@@ -76,6 +76,10 @@ class Report:
         return sum(kind in fault for fault in self.faults)
 
 
+UNTOLD = 255
+"""Exit code of a process of which multiprocessing's fork server did not tell how it ended."""
+
+
 def places_for(mode: str) -> list[str]:
     """Where a process of that mode can be told to stand still, and "random"."""
     return [one for one in (*PLACES, "random") if "prune" in mode or not one.startswith("archiv")]
@@ -155,7 +159,7 @@ def _one(job: Job, chance: random.Random, report: Report) -> str:
     except EOFError:  # it ended without a word
         pass
     process.join(WAIT)
-    if killed and process.exitcode == -signal.SIGKILL:
+    if killed and process.exitcode in {-signal.SIGKILL, UNTOLD}:
         report.kills[where] += 1
         return "killed"
     if process.exitcode != 0:
