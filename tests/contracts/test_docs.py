@@ -27,6 +27,8 @@ DATABASE = "DATABASE_URL"
 """What a document reads the address of its database from."""
 FIRST_EXAMPLE = 20
 """Lines of the README's first example, at most."""
+LONGEST_LINE = 120
+"""Characters of a line of prose, at most; rows of tables may be longer."""
 
 _BLOCK = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -114,6 +116,17 @@ def anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+def test_lines_of_prose_are_short_enough_for_a_terminal(document: Path) -> None:
+    assert long_lines(document.read_text("utf-8")) == []
+
+
+def long_lines(text: str) -> list[str]:
+    """The lines of prose that are too long."""
+    lines = _BLOCK.sub("", text).splitlines()
+    return [line for line in lines if len(line) > LONGEST_LINE and not line.startswith("|")]
+
+
 def test_every_document_is_within_reach_of_the_index() -> None:
     index = ROOT / "docs" / "index.md"
     linked = {(index.parent / link).resolve() for link in _LINK.findall(index.read_text("utf-8"))}
@@ -171,6 +184,8 @@ def test_what_is_wrong_in_a_document_would_be_found(tmp_path: Path) -> None:
     assert not leads(ROOT / "README.md", "docs/index.md#nowhere")
     assert not leads(ROOT / "README.md", "docs/nowhere.md")
     assert left_over("n = (\n") == ["n = (", ""]
+    wide = "w " * 61
+    assert long_lines(f"{wide}\n| {wide} |\n```text\n{wide}\n```\nshort") == [wide]
     with pytest.raises(SyntaxError):
         left_over("for n in []:\n    pass\nn = 1\n")
     document.write_text("```python notest\nn = = 1\n```\n", "utf-8")
