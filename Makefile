@@ -30,6 +30,8 @@ test: check docs  ## Check, then run all but the slow tests, about 10 minutes (A
 	@$(PYTEST) -m "not slow and not llm" $(ARGS)
 
 test-all: check docs test-llm  ## Check, then run every test, with many more generated examples
+	@# Strict: LangGraph refuses classes that it does not know in checkpoints, as it will by default one
+	@# day. So nothing that is stored may be such a class; the second run is as users have it today.
 	@LANGGRAPH_STRICT_MSGPACK=true $(PYTEST) -m "not slow and not llm" $(ARGS)
 	@$(PYTEST) -m "not llm" --hypothesis-profile=thorough $(ARGS)
 

@@ -64,6 +64,37 @@ def test_the_index_has_the_pages_in_the_order_of_the_navigation() -> None:
     assert linked == named
 
 
+def test_a_page_has_one_title_wherever_it_is_named() -> None:
+    _, _, nav = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")
+    index = (ROOT / "docs" / "index.md").read_text("utf-8")
+    links = re.findall(r"\[([^\]]+)\]\(((?!\.\.)\S+\.md)\)", index)
+    titles = {page: title_of(page) for _, page in links}
+    assert len(titles) > 40
+    # Within a sentence of the index a title begins small.
+    assert [(text, titles[page]) for text, page in links if text not in spellings(page)] == []
+    named = [(text, page) for text, page in re.findall(r"- (.+): (\S+\.md)$", nav, re.MULTILINE)]
+    shortened = [(text, titles[page]) for text, page in named if page in titles]
+    assert len(shortened) == len(titles)
+    assert [(text, title) for text, title in shortened if not shortens(text, title)] == []
+
+
+def title_of(page: str) -> str:
+    """The title of a page of the documentation."""
+    return (ROOT / "docs" / page).read_text("utf-8").partition("\n")[0].removeprefix("# ")
+
+
+def spellings(page: str) -> set[str]:
+    """A page's title, as it is and with a small first letter."""
+    title = title_of(page)
+    return {title, title[0].lower() + title[1:]}
+
+
+def shortens(text: str, title: str) -> bool:
+    """Whether a text has words of a title alone, in their order."""
+    words = iter(re.findall(r"\w+", title.lower()))
+    return all(word in words for word in re.findall(r"\w+", text.lower()))
+
+
 @pytest.mark.parametrize(
     ("page", "text", "adapted"),
     [
