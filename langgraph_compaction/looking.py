@@ -180,6 +180,13 @@ def explained(visit: Visit, decision: Decision, counter: TokenCounter) -> Explan
     )
 
 
+def _clause(clause: tuple[TriggerCheck, ...]) -> str:
+    return " and ".join(
+        f"{one.kind} {one.measured} of {one.threshold:.0f}{' (reached)' if one.reached else ''}"
+        for one in clause
+    )
+
+
 def _listed(cuts: tuple[int, ...]) -> str:
     newest = ", ".join(map(str, cuts[-MOST_CUTS:]))
     return newest if len(cuts) <= MOST_CUTS else f"{cuts[0]} ... {newest} ({len(cuts)} places)"
@@ -204,17 +211,15 @@ def _lines(told: Explanation) -> Iterator[str]:
         f"The call has {size.tokens} tokens{share}: {size.counted} counted by {size.counter}, "
         f"{beyond}."
     )
-    if size.hard is not None:
-        yield f"Hard limit: {size.hard} tokens."
+    limit = "none, the window is not known" if size.hard is None else f"{size.hard} tokens"
+    yield f"Hard limit: {limit}."
     if size.clipped:
         yield f"Of the {size.messages} messages in the view {size.clipped} are shown in part."
     if not told.trigger:
         yield "The trigger is off."
-    for clause in told.trigger:
-        yield "Trigger: " + " and ".join(
-            f"{one.kind} {one.measured} of {one.threshold:.0f}{' (reached)' if one.reached else ''}"
-            for one in clause
-        )
+    else:
+        any_of = ", any of" if len(told.trigger) > 1 else ""
+        yield f"Trigger{any_of}: {'; '.join(map(_clause, told.trigger))}"
     target = "" if told.target is None else f" (target: {told.target})"
     if told.cleared is not None:
         first, last = told.cleared
@@ -230,7 +235,7 @@ def _lines(told: Explanation) -> Iterator[str]:
         )
         if told.kept:
             yield f"Of these stay: {', '.join(map(str, told.kept))}."
-    else:
+    elif told.need != "none":  # where nothing is due, they decide nothing
         yield f"A span may end before {_listed(told.cuts) or 'no message'}."
     if told.cooling is not None and told.cooling != told.reason:
         yield told.cooling

@@ -18,6 +18,7 @@ from langgraph.store.base import BaseStore
 from langgraph_compaction.digest.redaction import Redact
 from langgraph_compaction.engine import Steps, compaction_steps
 from langgraph_compaction.engine.background import background_steps, due
+from langgraph_compaction.engine.events import UNLIMITED
 from langgraph_compaction.engine.tally import Change
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.errors import ConfigurationError
@@ -32,8 +33,9 @@ from langgraph_compaction.run.attempts import Attempts
 from langgraph_compaction.run.background import BackgroundFolds, FoldSlot
 from langgraph_compaction.run.context import archive_for, place_of, run_of, run_settings
 from langgraph_compaction.run.drivers import Performer
-from langgraph_compaction.run.made import MadeFolds
-from langgraph_compaction.run.reporting import Hook, logger, reporter
+from langgraph_compaction.run.made import MadeFolds, Place
+from langgraph_compaction.run.reporting import Hook, Report, logger, reporter
+from langgraph_compaction.run.telling import ALL_THREADS, ToldTexts
 from langgraph_compaction.run.tiers import Tier
 from langgraph_compaction.settings import CompactionSettings
 from langgraph_compaction.state import (
@@ -107,6 +109,7 @@ class Visits:
     def __post_init__(self) -> None:
         self.folds = BackgroundFolds()
         self._made = MadeFolds()
+        self._told = ToldTexts()
         self._warned: set[str] = set()
         self._counted = False
 
@@ -177,10 +180,6 @@ class Visits:
         """
         visit, archive = self.at(state, config), None
         report, place = reporter(self.hook), place_of(config)
-        lost = self._made.lost(place, visit.record, visit.messages)
-        if lost is not None:
-            report = self._made.telling(report, place, lost)
-            visit = replace(visit, problems=[*visit.problems, lost])
         if not prune:
             visit = replace(visit, policy=replace(visit.policy, prune=False))
         if visit.policy.prune:
@@ -192,6 +191,11 @@ class Visits:
                 # The thread or the run wants it: what is wrong there ends no run.
                 full = replace(visit.policy, prune=False)
                 visit = replace(visit, policy=full, problems=[*visit.problems, str(error)])
+        visit, report = self._news(visit, place, report)
+        lost = self._made.lost(place, visit.record, visit.messages)
+        if lost is not None:
+            report = self._made.telling(report, place, lost)
+            visit = replace(visit, problems=[*visit.problems, lost])
         performer = Performer(
             list(self.tiers),
             report,
@@ -263,6 +267,14 @@ class Visits:
         if warning not in self._warned and len(self._warned) < MOST_WARNINGS:
             self._warned.add(warning)
             logger.warning(warning)
+
+    def _news(self, visit: Visit, place: Place | None, report: Report) -> tuple[Visit, Report]:
+        """A visit that tells what was not told before, and a report that notes what is told."""
+        problems = self._told.untold(place, visit.problems)
+        advice = self._told.untold(ALL_THREADS, [UNLIMITED] if visit.policy.hard is None else [])
+        report = self._told.telling(report, place, problems)
+        report = self._told.telling(report, ALL_THREADS, advice)
+        return replace(visit, problems=problems, advice="".join(advice)), report
 
     def _slot(self, visit: Visit, config: RunnableConfig | None) -> FoldSlot | None:
         """Where this thread's fold runs beside the agent; None: nowhere."""

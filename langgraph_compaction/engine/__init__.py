@@ -180,7 +180,7 @@ def _fold(
     Raises:
         RedactionError: the hook failed, and the settings say that this ends the run.
     """
-    reason = "no tier wrote an acceptable digest"
+    reason, advice = "no tier wrote an acceptable digest", visit.advice
     try:
         fold = yield from folded(visit, decision, span, writer, urgent=decision.urgent)
         chain = yield from condensed(visit, fold.record, writer, urgent=decision.urgent)
@@ -190,6 +190,7 @@ def _fold(
             raise
         # Not even what was finished is kept: who knows what the hook let pass.
         record, failed, stays, reason = visit.record, True, False, str(error)
+        advice = ""  # extracts would not be stored either
     loose = relaxed(visit, record)
     size = visit.size(visit.layout(loose))
     if record is not visit.record and size >= visit.size(decision.layout):
@@ -197,7 +198,8 @@ def _fold(
         failed = True
         writer.tally.failures.append("a digest was written but saves nothing")
     if failed or stays:
-        yield Emit(fold_failed(visit, loose, writer.tally, common, reason))
+        advice = advice if failed else ""
+        yield Emit(fold_failed(visit, loose, writer.tally, common, reason, advice=advice))
     return Outcome(loose, failed)
 
 

@@ -13,6 +13,13 @@ from langgraph_compaction.plan.cooling import failures_in_a_row
 from langgraph_compaction.plan.decision import Decision
 from langgraph_compaction.record import CompactionRecord, render_of
 
+UNLIMITED = (
+    "The context window is not known, so there is no hard limit at which extracts stand in, and "
+    "the view grows as long as folds fail: pass context_window=, or end the list of models with "
+    "ExtractiveSummarizer()."
+)
+"""Advice where folds fail and nothing bounds the view."""
+
 
 def common_fields(decision: Decision) -> dict[str, Any]:
     """What every event of a visit has beside its type."""
@@ -24,7 +31,7 @@ def common_fields(decision: Decision) -> dict[str, Any]:
 
 
 def told_problems(visit: Visit, common: dict[str, Any]) -> Generator[Effect, object, None]:
-    """Tell what is wrong with the state or the settings. Each visit does so, whatever it comes to.
+    """Tell what is wrong with the state or the settings, whatever the visit comes to.
 
     Args:
         visit: what is looked at.
@@ -35,7 +42,13 @@ def told_problems(visit: Visit, common: dict[str, Any]) -> Generator[Effect, obj
 
 
 def fold_failed(
-    visit: Visit, record: CompactionRecord, tally: Tally, common: dict[str, Any], reason: str
+    visit: Visit,
+    record: CompactionRecord,
+    tally: Tally,
+    common: dict[str, Any],
+    reason: str,
+    *,
+    advice: str,
 ) -> dict[str, Any]:
     """The event of a fold that lacks a text.
 
@@ -45,6 +58,7 @@ def fold_failed(
         tally: the calls; what it holds of their tokens is told hereby.
         common: fields of every event.
         reason: why there is no text.
+        advice: a sentence to add to it, "" for none.
     """
     segments = record.get("segments", [])
     if record is visit.record:
@@ -56,7 +70,7 @@ def fold_failed(
     return {
         "type": "compaction.failed",
         **common,
-        "reason": f"{reason.removesuffix('.')}; {rest}",
+        "reason": f"{reason.removesuffix('.')}; {rest}" + (f". {advice}" if advice else ""),
         "failures": list(tally.failures),
         "candidates": list(tally.candidates),
         "in_a_row": failures_in_a_row(visit.record) + 1,

@@ -35,6 +35,7 @@ class Visit:
         until: where a span has to end that an earlier visit chose, None: this one chooses.
         run: tells the present run of a subgraph from its others; "" where the graph is none.
         live: what the application holds beside the messages, as the view shows it; "" for nothing.
+        advice: what to say in addition where a fold fails; "" for nothing.
     """
 
     messages: Sequence[BaseMessage]
@@ -48,6 +49,7 @@ class Visit:
     until: SpanEnd | None = None
     run: str = ""
     live: str = ""
+    advice: str = ""
 
     def texts(self, segments: Sequence[DigestSegment]) -> list[str]:
         """The texts of segments as they may be sent: some may be older than the hook.

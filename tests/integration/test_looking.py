@@ -113,11 +113,15 @@ def test_it_reads_as_a_text() -> None:
     compact = node(trigger=[("tokens", 900), {"messages": 99, "steps": 5}])
     text = str(compact.explain(state()))
     assert text.startswith("fold (need: soft). The trigger fired.\n")
-    assert "Trigger: tokens" in text
+    assert "Trigger, any of: tokens" in text
     assert "of 900 (reached)" in text
     assert "messages 17 of 99 and steps 16 of 5 (reached)" in text
+    assert "Hard limit: 45000 tokens." in text
     assert "Messages 0 to 10 would be folded" in text
     assert "Of these stay: 0." in text
+    assert "Trigger: tokens" in str(node().explain(state()))
+    unlimited = node(context_window=None).explain(state())
+    assert "Hard limit: none, the window is not known." in str(unlimited)
     off = str(node(trigger=None).explain(state()))
     assert "The trigger is off." in off
     wrong = str(compact.explain(state(compaction_settings={"task": "x"})))
@@ -327,3 +331,10 @@ def test_a_hook_may_interrupt_and_let_a_person_decide(answer: bool) -> None:
     assert waiting["compaction"] == {}
     done = graph.invoke(Command(resume=answer), config)
     assert bool(done["compaction"].get("segments")) is answer
+
+
+@pytest.mark.parametrize("trigger", [("tokens", 900), ("messages", 99), None])
+def test_where_a_span_may_end_is_left_out_where_it_does_not_matter(trigger: Any) -> None:
+    assert "may end before" not in str(node(trigger=trigger).explain(state()))
+    everything_stays = node(trigger=("messages", 9), pinned={"type": "ai"})
+    assert "A span may end before 1 ..." in str(everything_stays.explain(state()))
