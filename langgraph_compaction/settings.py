@@ -27,87 +27,96 @@ class CompactionSettings:
     """How a thread is compacted. Plain JSON values, except ``pinned`` where it is a callable.
 
     Attributes:
-        enabled: the off switch: False stops everything, requests and clipping included. A digest
-            that is there stays in the view.
-        trigger: when to compact. A pair such as ``("fraction", 0.8)``, a dict (all of), a list
-            (any of) or None (off). Kinds: "fraction" (of the window), "tokens" (of the view),
-            "messages" (in the view), "steps" (AI messages since the last fold).
-        keep: what stays verbatim: a pair such as ``("tokens", 20_000)`` or a list (the smallest
-            counts). Kinds: "fraction", "tokens", "messages". "auto": the smaller of a quarter of
-            the trigger and 40,000 tokens. ``("messages", 0)``: fold all that is not kept or open.
-        min_keep: messages that stay even if they exceed ``keep``, within the hard limit.
+        enabled: the off switch. False: no visit does anything, requests and clipping included; a
+            digest that is there stays in the view.
+        trigger: when to fold: a pair such as ``("fraction", 0.8)``, a dict (all of), a list (any
+            of) or None (off). Kinds: "fraction" (of the window), "tokens" (of the view), "messages"
+            (in the view), "steps" (AI messages since the last fold).
+        keep: what stays word for word, from the end: a pair such as ``("tokens", 20_000)``, or a
+            list of which the smallest counts. Kinds: "fraction", "tokens", "messages". "auto": the
+            smaller of a quarter of the trigger and 40,000 tokens; where the trigger counts messages
+            (or steps, of two messages each), a quarter of them. ``("messages", 0)``: everything is
+            folded that is neither kept nor open.
+        min_keep: messages that stay even if they exceed ``keep``, as long as the hard limit allows.
             "auto": 6, or 0 where ``keep`` counts messages.
-        target: tokens that a fold has to bring the view down to. "auto": 0.6 × the trigger, or
-            what ``keep`` asks for if that is more. None: no target.
-        context_window: tokens of the agent model's context window. None: taken from the model.
-        reserve_tokens: tokens of the window that the view must leave free. "auto": the smallest
-            of 20,000, a tenth of the window and the model's maximum output.
-        overhead_tokens: tokens of each call beside the messages, beyond the ``tools`` and
-            ``system_prompt`` given to the node. Counts while no provider's report does.
+        target: tokens that a fold has to bring the view down to; less than ``keep`` stays if need
+            be. "auto": 0.6 of the trigger, or what ``keep`` asks for if that is more. None: no
+            target.
+        context_window: tokens of the agent model's window. None: from the profile of
+            ``agent_model``. Where neither has it, there is no hard limit: while folds fail, the
+            view grows, and no extracts stand in.
+        reserve_tokens: tokens of the window that the view leaves free; the rest is the hard limit.
+            "auto": the smallest of 20,000, a tenth of the window, and the model's maximum output.
+        overhead_tokens: tokens of each call beside the messages, beyond the node's ``tools`` and
+            ``system_prompt``. Counts as long as no report of the provider does.
         calibrate: whether the input tokens that the provider reports for the newest call correct
-            the count. "auto": where tokens are counted by a vocabulary or by the estimate.
-        task: which human message is the task that stays: "first", "latest" or None.
-        pinned: messages that no fold takes: a rule, a list of rules (see `pin_rule`) or a
-            callable from message to bool.
-        digest: "chain": every fold adds a segment, and older ones keep their bytes until the
-            budget is reached. "rolling": every fold rewrites the digest as one segment, but
-            for what a person edited.
-        max_digest_tokens: tokens of the whole digest; above it old segments are condensed. "auto":
-            a tenth of the window, at most 16,000; in a window below 10,000 the smaller of 1,000
-            and a quarter of it; 16,000 where the window is not known.
-        segment_share: tokens of a new segment as a share of its span, at most.
-        min_segment_tokens: tokens that a new segment may have though its share is less. A span
-            that is no longer, and a digest with little room left, give it fewer.
-        max_segment_tokens: tokens that a new segment may have though its share is more. It does
-            not limit a rolling digest, a condensed segment, or a newest request that is quoted
-            in full.
+            the count. "auto": with the counters "tiktoken" and "estimate".
+        task: which user message is the task, which stays in front of the digest: "first", "latest"
+            or None.
+        pinned: messages that no fold takes, beside those marked by `pin`: a rule, a list of rules,
+            or a callable from message to bool. Keys of a rule: "type", "name", "id", "contains";
+            all of them have to match.
+        digest: "chain": every fold adds a segment, and older ones keep their bytes until the budget
+            is reached. "rolling": every fold rewrites the digest as one segment, apart from what a
+            person edited and what stands before that.
+        max_digest_tokens: tokens of the whole digest; above it old segments are condensed, down to
+            0.8 of it. "auto": a tenth of the window, at most 16,000; in a window below 10,000 the
+            smaller of 1,000 and a quarter of it; 16,000 where the window is not known.
+        segment_share: tokens that a new segment may have, as a share of its span.
+        min_segment_tokens: tokens that a new segment may have though its share is less. The
+            digest's budget comes first: a full digest, or a small window, leaves fewer.
+        max_segment_tokens: tokens that a new segment may have though its share is more. Neither a
+            rolling digest nor a condensed segment is bound by it, and the heading and a newest
+            request that is quoted in full come on top.
         max_result_tokens: tokens that the results of one step, all its parallel calls together, may
             take in the view from the start, at three UTF-8 bytes a token; the largest are cut to
-            head and tail. "auto": half of what a view may have, and no limit where the window is
-            not known or the trigger is off. None: none but the hard limit.
+            head and tail. "auto": half of the hard limit; no limit where the window is not known or
+            the trigger is off. None: no limit but the hard one.
         live_state_tokens: tokens that the node's ``live_state`` may take in the view, at three
             UTF-8 bytes a token; what is beyond is cut to head and tail.
-        clear: whether old tool results are cleared, as far as that goes, before a model is asked.
-            "auto": where ``history`` is "full"; what is cleared stays in the channel, so that a
-            thread which prunes would not get shorter.
-        clear_keep: newest groups of calls whose results are never cleared.
+        clear: whether old tool results become placeholders, as far as that is enough, before a
+            model is asked. "auto": where ``history`` is "full"; what is cleared stays in the
+            channel, so that a thread which prunes would not get shorter.
+        clear_keep: newest groups of calls whose results are cleared only where a later one repeats
+            or replaces them.
         clear_min_share: tokens that a clearing has to free, as a share of the view: it breaks the
-            provider's cached prefix, too.
+            provider's cached prefix.
         clear_min_chars: characters of a tool result below which it is not cleared.
         clear_argument_chars: characters of a call's arguments, as JSON, above which they are
             shortened where results are cleared; they stay valid JSON with the same keys. 0: never.
         protected_tools: names of tools whose results and arguments are never cleared.
-        recall_tool: name of the agent's recall tool (see `create_recall_tool`), which cleared and
-            clipped results then point to. None: the agent has none.
+        recall_tool: name of the agent's recall tool, which cleared and clipped results then point
+            to. None: the agent has none.
         history: "full": folded messages stay in the state. "prune": they leave it with the fold,
-            after they were written to the archive; see ``archive`` of `CompactionNode`.
-        min_fold_tokens: tokens of the smallest span worth a model call. "auto": the smaller of 500
-            and a tenth of the window.
-        min_fold_share: the same as a share of the view.
-        result_chars: characters of a tool result that the summariser sees; the middle of longer
-            ones is left out. 0: no limit.
-        prompt: replaces the built-in instructions to the summariser; may ask for any prose.
+            after they were written to the archive.
+        min_fold_tokens: tokens of the smallest span worth a summary. "auto": the smaller of 500 and
+            a tenth of the window.
+        min_fold_share: the same as a share of the view. The greater of the two counts.
+        result_chars: characters of a tool result that the summariser sees: two thirds head, one
+            third tail. Failed results are shown in full. 0: no limit.
+        prompt: replaces the built-in instructions to the summariser, word for word.
         instructions: added to the instructions to the summariser.
-        sections: sections of the digest in place of the built-in ones: a list of names, or a
-            mapping from names to what each asks for. None of them is required of an answer. Of no
-            effect where ``prompt`` is given.
-        tool_markers: lines by which the summariser is told of a call and its result: templates
-            such as ``"[shell: {label} → {outcome}]"`` by the tool's name, "*" for all others. They
-            may have ``{name}``, ``{label}`` (the command, path or other main argument),
-            ``{arguments}`` and ``{outcome}``. A template of None: calls are shown in full.
-        digest_role: "human": the digest is a message of its own; "system": it is part of the
-            leading system text.
-        digest_header: replaces the line that opens the digest.
-        digest_footer: replaces the line that closes it.
+        sections: sections of the digest in place of the built-in ones: names, or a mapping from
+            names to what each asks for. None of them is required of an answer. Of no effect beside
+            ``prompt``.
+        tool_markers: lines by which the summariser is told of a call and its result: templates by
+            the tool's name, "*" for all others. Slots: ``{name}``, ``{label}`` (the command, path
+            or other main argument), ``{arguments}``, ``{outcome}``. A template of None: calls are
+            shown in full.
+        digest_role: "human": the digest is a message of its own. "system": it is part of the
+            leading system message.
+        digest_header: replaces the text that opens the digest.
+        digest_footer: replaces the text that closes it.
         roles: "any": messages of one role may follow one another. "alternating": the view has one
             system message, and user and assistant take turns, as strict chat templates want it.
         background: whether a fold that is not urgent is made beside the agent: begun at one visit,
             applied at a later one. Above the hard limit the visit waits for it. Takes a thread id.
         summary_timeout: seconds that all summary calls of one visit may take together. None: no
-            limit beside that of each attempt, see `ModelTier`.
-        on_error: "continue": a failing summariser ends no run. "raise": refused credentials and
-            programming errors are raised at once, and `CascadeExhaustedError` where no tier wrote
-            an acceptable digest and there is still room.
+            limit but that of each attempt, see `ModelTier`.
+        on_error: whether a failing summariser may end the run. "continue": it may not. "raise":
+            refused credentials and errors of the program are raised at once, and
+            `CascadeExhaustedError` where no summariser wrote an acceptable text and the view still
+            fits.
     """
 
     enabled: bool = True

@@ -61,6 +61,21 @@ def test_every_setting_is_there_in_order_with_its_default() -> None:
     assert all(cells[0] and cells[4] for cells in table.values())
 
 
+def test_a_docstring_says_of_a_setting_what_the_table_begins_with() -> None:
+    """One text for each: the table goes on where a docstring would be too long."""
+    _, _, told = (inspect.getdoc(CompactionSettings) or "").partition("Attributes:\n")
+    entries = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", told, re.MULTILINE)
+    table = {name: words(cells[4]) for name, cells in rows("settings.md").items()}
+    assert [name for name, _ in entries] == list(table)
+    assert [name for name, text in entries if not table[name].startswith(words(text))] == []
+
+
+def words(text: str) -> str:
+    """A text without links, marks of code and line breaks, and in small letters."""
+    bare = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("`", "")
+    return " ".join(bare.split()).lower()
+
+
 def test_every_setting_names_the_levels_that_take_it(tmp_path: Path) -> None:
     levels = {name: cells[3] for name, cells in rows("settings.md").items()}
     assert {told for name, told in levels.items() if name != "pinned"} == {LEVELS}
