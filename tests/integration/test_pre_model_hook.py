@@ -197,20 +197,23 @@ def test_an_answer_of_the_model_is_still_streamed_once() -> None:
     assert set(ids) <= set(whole)
 
 
-def test_a_refused_call_is_made_again_with_what_the_reduction_leaves() -> None:
-    """The handler's update has the view, too: the channel still has the one that was refused."""
+class Seen(CompactionState):
+    llm_input_messages: list[Any]
 
-    class Seen(CompactionState):
-        llm_input_messages: list[Any]
 
-    calls: list[int] = []
+LONG: list[BaseMessage] = [
+    agent(f"a{n}", words=100) if n % 2 else human(f"h{n}", 100) for n in range(15)
+]
+
+
+def refusing(calls: list[list[BaseMessage]]) -> Any:
+    """A graph whose provider refuses what is too long; what it was called with goes to a list."""
 
     def call_model(state: Seen) -> dict[str, Any]:
-        view = state["llm_input_messages"]
-        calls.append(sum(len(message.text) for message in view))
-        if calls[-1] > 6_000:
+        calls.append(state["llm_input_messages"])
+        if sum(len(message.text) for message in calls[-1]) > 6_000:
             raise ValueError("This model's maximum context length is 1500 tokens.")
-        return {"messages": [AIMessage("Done.")]}
+        return {"messages": [AIMessage("Done.", id="done")]}
 
     compact = node(output_messages_key=CHANNEL, trigger=("tokens", 50_000), clear=False)
     builder = StateGraph(Seen)
@@ -218,14 +221,35 @@ def test_a_refused_call_is_made_again_with_what_the_reduction_leaves() -> None:
     builder.add_node("agent", call_model, error_handler=overflow_handler(compact))
     builder.add_edge(START, "compact")
     builder.add_edge("compact", "agent")
-    graph = builder.compile(checkpointer=InMemorySaver())
-    said = [agent(f"a{n}", words=100) if n % 2 else human(f"h{n}", 100) for n in range(15)]
-    asked: Any = {"messages": said}
-    shown = [part for part, _ in graph.stream(asked, THREAD, stream_mode="messages")]
-    assert len(calls) == 2
-    assert calls[1] <= 6_000
-    assert not any("Record of earlier work" in message.text for message in shown)
-    assert graph.get_state(THREAD).values["messages"][-1].text == "Done."
+    return builder
+
+
+@pytest.mark.parametrize("way", ["stream", "astream"])
+@pytest.mark.parametrize("nested", [False, True], ids=["flat", "nested"])
+async def test_a_refused_call_is_made_again_and_nothing_of_its_digest_is_streamed(
+    nested: bool, way: str
+) -> None:
+    """The handler's update has the view, too: the channel still has the one that was refused."""
+    calls: list[list[BaseMessage]] = []
+    graph = refusing(calls).compile(checkpointer=None if nested else InMemorySaver())
+    if nested:
+        outer = StateGraph(Seen)
+        outer.add_node("team", graph)
+        outer.add_edge(START, "team")
+        graph = outer.compile(checkpointer=InMemorySaver())
+    asked: Any = {"messages": LONG}
+    modes: Any = {"stream_mode": "messages", "subgraphs": True}
+    parts = (
+        list(graph.stream(asked, THREAD, **modes))
+        if way == "stream"
+        else [part async for part in graph.astream(asked, THREAD, **modes)]
+    )
+    assert [any(m.id == "summarization" for m in call) for call in calls] == [False, True]
+    streamed = [message.id for _, (message, _) in parts]
+    assert streamed.count("done") == 1
+    values = graph.get_state(THREAD).values
+    assert values["messages"][-1].id == "done"
+    assert set(streamed) <= {message.id for message in values["messages"]}
 
 
 @dataclass
@@ -245,6 +269,5 @@ async def test_outside_a_graph_the_state_needs_no_channel_for_the_view() -> None
         return AIMessage("Done.")
 
     recovering = with_overflow_recovery(RunnableLambda(provider), compact)
-    said = [agent(f"a{n}", words=100) if n % 2 else human(f"h{n}", 100) for n in range(15)]
-    assert recovering.invoke(Bare(said, {})).text == "Done."
-    assert (await recovering.ainvoke(Bare(said, {}))).text == "Done."
+    assert recovering.invoke(Bare(LONG, {})).text == "Done."
+    assert (await recovering.ainvoke(Bare(LONG, {}))).text == "Done."
