@@ -4,6 +4,7 @@ A new release that adds a parameter fails here, and so does a row whose paramete
 """
 
 import inspect
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -30,23 +31,23 @@ from langmem.short_term import (
 
 import langgraph_compaction
 from langgraph_compaction import CompactionNode, CompactionSettings
-from tests.integration import (
+from tests.integration import (  # noqa: F401 - imported, they register what they back
     test_deepagents,
     test_migration,
+    test_migration_decisions,
     test_migration_deepagents,
     test_migration_editing,
     test_migration_langmem,
 )
-from tests.support.migrating import BACKED, PACKAGES, PAGE, names_in, table
-
-FILES = (
-    test_deepagents,
-    test_migration,
-    test_migration_deepagents,
-    test_migration_editing,
-    test_migration_langmem,
+from tests.support.migrating import (
+    BACKED,
+    MOST_ROWS,
+    PACKAGES,
+    PAGE,
+    names_in,
+    names_used,
+    table,
 )
-"""They register what they back."""
 
 THEIRS: dict[str, tuple[Any, ...]] = {
     "langchain": (SummarizationMiddleware,),
@@ -96,8 +97,30 @@ def test_what_stands_in_settings_of_theirs_is_in_the_table() -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_row_has_a_test(package: str) -> None:
-    assert all(inspect.ismodule(file) for file in FILES)
-    assert set(BACKED[package]) == set(table(package))
+    assert {backing.theirs for backing in BACKED[package]} == set(table(package))
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_test_uses_what_the_row_names(package: str) -> None:
+    rows = table(package)
+    for theirs, here, test in BACKED[package]:
+        assert here in names_for(rows, theirs), (test.__name__, theirs, here)
+        assert here in names_used(test), (test.__name__, here)
+
+
+def names_for(rows: dict[str, list[str]], theirs: str) -> set[str]:
+    """What a test of a row may use: see `backs`."""
+    cell = rows[theirs][0]
+    if "above" in cell:
+        return names_for(table("langchain"), theirs)
+    first = {"CompactionNode", "CompactionMiddleware"} if "first argument" in cell else set()
+    return {*names_in(cell), *first} or {theirs}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_test_is_about_many_rows(package: str) -> None:
+    rows = Counter(backing.test.__name__ for backing in BACKED[package])
+    assert {test: count for test, count in rows.items() if count > MOST_ROWS} == {}
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -153,7 +153,7 @@ def test_its_file_tools_work_on(way: str) -> None:
     assert any("/pump.txt" in one["text"] for one in deep.values["compaction"]["segments"])
 
 
-@backs("deepagents", "todos")
+@backs("deepagents", theirs="todos", here="live_state")
 def test_to_dos_are_shown_by_live_state() -> None:
     todos = [{"content": "paint the part", "status": "in_progress"}]
     deep = Deep(
@@ -179,7 +179,7 @@ def test_a_person_decides_by_interrupt_on(way: str) -> None:
     deep.assert_sound(ALL)
 
 
-@backs("deepagents", "backend")
+@backs("deepagents", theirs="backend", here="create_recall_tool")
 def test_what_was_pruned_is_in_the_store_and_can_be_looked_up() -> None:
     said = {34: ("recall", {"first": 1, "last": 2})}
     deep = Deep(

@@ -46,11 +46,10 @@ TRIGGERS = [
 ]
 
 
-@backs("langchain", "trigger", "keep")
 @pytest.mark.parametrize("trigger", TRIGGERS, ids=str)
 @pytest.mark.parametrize("keep", [("messages", 4), ("tokens", 900), ("fraction", 0.3)], ids=str)
-def test_triggers_and_keeps_of_langchain_mean_the_same(trigger: Any, keep: Any) -> None:
-    """The forms that SummarizationMiddleware documents, handed on as they are."""
+def test_an_agent_works_on_with_each_form_of_trigger_and_keep(trigger: Any, keep: Any) -> None:
+    """Those that LangChain documents; what they mean is in `test_migration_decisions`."""
     summaries, model = Summaries(), worker()
     compaction = CompactionMiddleware(
         summaries, context_window=6_000, trigger=trigger, keep=keep, clear=False, min_keep=0
@@ -144,7 +143,7 @@ def folding(summariser: Any, *, model: Any = None, **options: Any) -> Any:
     return state
 
 
-@backs("langchain", "model")
+@backs("langchain", theirs="model", here="agent_model")
 def test_the_agents_model_gives_the_window_and_writes_where_nobody_else_can() -> None:
     """`model=` of theirs is `agent_model=` here; a fraction is of its profile's window."""
     summaries = Summaries()
@@ -177,7 +176,7 @@ async def later(messages: list[BaseMessage]) -> str:
     return Summaries()(messages)
 
 
-@backs("langchain", "summarizer")
+@backs("langchain", theirs="summarizer", here="CompactionMiddleware")
 @pytest.mark.parametrize("kind", ["function", "model", "runnable", "async function"])
 async def test_a_summariser_may_be_what_theirs_may_be(kind: str) -> None:
     summaries = Summaries()
@@ -199,7 +198,7 @@ async def test_a_summariser_may_be_what_theirs_may_be(kind: str) -> None:
     assert all([m.type for m in prompt] == ["system", "human"] for prompt in summaries.prompts)
 
 
-@backs("langchain", "token_counter")
+@backs("langchain", theirs="token_counter", here="token_counter")
 @pytest.mark.parametrize("named", [True, False])
 def test_tokens_may_be_counted_as_theirs_are(named: bool) -> None:
     summaries, exact = Summaries(), Summaries()
@@ -209,7 +208,7 @@ def test_tokens_may_be_counted_as_theirs_are(named: bool) -> None:
     assert summaries.folded != exact.folded
 
 
-@backs("langchain", "summary_prompt")
+@backs("langchain", theirs="summary_prompt", here="prompt")
 def test_a_prompt_is_not_formatted() -> None:
     """A template of theirs would have `{messages}` in it; here braces are only braces."""
     given = "Keep {braces}, {messages} and every number."
@@ -221,9 +220,20 @@ def test_a_prompt_is_not_formatted() -> None:
     assert all(len(prompt[0].text) > 500 for prompt in more.prompts)
 
 
-@backs("langchain", "trim_tokens_to_summarize")
+@backs("langchain", theirs="trim_tokens_to_summarize", here="trim_tokens_to_summarize")
 def test_nothing_of_a_long_span_is_left_out() -> None:
     """Theirs shows its summariser the last 4,000 tokens; here a long span is read in parts."""
+    shown: list[Any] = []
+    theirs: Any = SummarizationMiddleware(
+        worker(),
+        trigger=("messages", 20),
+        keep=("messages", 4),
+        trim_tokens_to_summarize=4_000,
+        summarizer=lambda messages: str(shown.extend(messages)),
+    )
+    long: list[Any] = [agent(f"a{n}", words=100) for n in range(40)]
+    kept = theirs.before_model({"messages": [human("h"), *long]}, None)["messages"][2:]
+    assert len(shown) + len(kept) < 41
     summaries = Summaries()
     small = ModelTier(summaries, window=4_000)
     state = folding(small, trigger=("tokens", 8_000), keep=("messages", 4))
@@ -233,7 +243,8 @@ def test_nothing_of_a_long_span_is_left_out() -> None:
     assert len(summaries.prompts) > 2
 
 
-@backs("langchain", "max_tokens_before_summary", "messages_to_keep")
+@backs("langchain", theirs="max_tokens_before_summary", here="trigger")
+@backs("langchain", theirs="messages_to_keep", here="keep")
 def test_the_old_names_of_theirs_are_trigger_and_keep() -> None:
     model = ScriptedModel(reply=lambda _: AIMessage(THEIR_SUMMARY))
     with pytest.warns(DeprecationWarning, match="deprecated"):

@@ -68,7 +68,7 @@ def their_class(model: Any, **options: Any) -> Any:
     return SummarizationMiddleware(model=model, backend=StateBackend(), **options)
 
 
-@backs("deepagents", "trigger", "keep", "model", "token_counter")
+@backs("deepagents", theirs="model", here="CompactionMiddleware")
 @pytest.mark.parametrize(
     ("trigger", "keep"),
     [
@@ -78,7 +78,7 @@ def their_class(model: Any, **options: Any) -> Any:
     ],
     ids=["pair", "all-of", "any-of"],
 )
-def test_the_same_trigger_and_keep_fold_in_their_place(trigger: Any, keep: Any) -> None:
+def test_the_middleware_folds_in_place_of_deepagents_own(trigger: Any, keep: Any) -> None:
     theirs = summarising(steady())
     before = ran(their_class(theirs, trigger=trigger, keep=keep), theirs)
     assert THEIRS in before["_summarization_event"]["summary_message"].text
@@ -97,14 +97,24 @@ def test_the_same_trigger_and_keep_fold_in_their_place(trigger: Any, keep: Any) 
     assert_valid(model.calls)
 
 
-@backs("deepagents", "summary_prompt", "summarizer", "trim_tokens_to_summarize")
+@backs("deepagents", theirs="summary_prompt", here="prompt")
+@backs("deepagents", theirs="summarizer", here="CompactionMiddleware")
+@backs("deepagents", theirs="trim_tokens_to_summarize", here="trim_tokens_to_summarize")
 def test_prompt_and_summariser_are_handed_over_and_nothing_is_trimmed() -> None:
+    rules: Any = {"trigger": ("messages", 30), "keep": ("messages", 12)}
+    shown: list[Any] = []
+    theirs = their_class(
+        steady(),
+        summarizer=lambda messages: str(shown.extend(messages)),
+        trim_tokens_to_summarize=800,
+        **rules,
+    )
+    before = ran(theirs, steady())["_summarization_event"]
+    assert 0 < len(shown) < before["cutoff_index"]
+
     given = "Sum up what was made, with {braces}."
     summaries, model = Summaries(), steady()
-    ours = CompactionMiddleware(
-        summaries, trigger=("messages", 30), keep=("messages", 12), prompt=given, clear=False,
-        name=NAME,
-    )  # fmt: skip
+    ours = CompactionMiddleware(summaries, prompt=given, clear=False, name=NAME, **rules)
     state = ran(ours, model)
     assert all(given in prompt[0].text for prompt in summaries.prompts)
     covered = state["compaction"]["last_summarized_index"] + 1
@@ -112,7 +122,7 @@ def test_prompt_and_summariser_are_handed_over_and_nothing_is_trimmed() -> None:
     assert set(results) <= set(summaries.folded)
 
 
-@backs("deepagents", "truncate_args_settings")
+@backs("deepagents", theirs="truncate_args_settings", here="clear_argument_chars")
 def test_old_arguments_are_shortened_together_with_a_clearing() -> None:
     long = "A long text that was written. " * 300
     said = {3: ("write_file", {"file_path": "/log.txt", "content": long})}
@@ -139,11 +149,17 @@ def test_old_arguments_are_shortened_together_with_a_clearing() -> None:
     assert len(str(shown[-1])) <= 300
 
 
-@backs("deepagents", "compact_conversation", "summarization", "system_prompt")
+@backs("deepagents", theirs="compact_conversation", here="create_compact_tool")
+@backs("deepagents", theirs="summarization", here="create_compact_tool")
+@backs("deepagents", theirs="system_prompt", here="system_prompt")
 def test_the_agent_compacts_by_a_tool_of_the_same_name() -> None:
     """Theirs is a middleware that brings the tool; ours is the tool, described by itself."""
-    theirs = create_summarization_tool_middleware(summarising(steady()), StateBackend())
+    said = "Compact when the task changes."
+    theirs = create_summarization_tool_middleware(
+        summarising(steady()), StateBackend(), system_prompt=said
+    )
     tool = create_compact_tool()
+    assert "when" in tool.description
     assert [one.name for one in theirs.tools] == [tool.name] == ["compact_conversation"]
     summaries, model = Summaries(), steady({20: ("compact_conversation", {})})
     ours = CompactionMiddleware(summaries, context_window=100_000, clear=False, name=NAME)

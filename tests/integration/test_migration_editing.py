@@ -67,12 +67,14 @@ def theirs(**options: Any) -> Any:
     return ContextEditingMiddleware(edits=[ClearToolUsesEdit(**options)])
 
 
-@backs("editing", "trigger", "keep", "edits")
+@backs("editing", theirs="edits", here="clear")
+@backs("editing", theirs="trigger", here="trigger")
+@backs("editing", theirs="keep", here="clear_keep")
 @pytest.mark.parametrize("keep", [3, 5])
 def test_the_documented_edit_keeps_the_newest_results_from_a_trigger_on(keep: int) -> None:
     """`edits=[ClearToolUsesEdit(trigger=..., keep=...)]` is `clear=True` with two settings."""
     before = Run(theirs(trigger=TRIGGER, keep=keep, placeholder=CLEARED), steps=40)
-    after = Run(ours(clear_keep=keep), steps=40)
+    after = Run(ours(clear=True, trigger=("tokens", TRIGGER), clear_keep=keep), steps=40)
     for run in (before, after):
         assert run.whole(run.state["messages"]) == list(range(1, 41))
         first = run.model.calls[9]
@@ -88,7 +90,7 @@ def test_the_documented_edit_keeps_the_newest_results_from_a_trigger_on(keep: in
     assert 0 < changes < 10
 
 
-@backs("editing", "exclude_tools")
+@backs("editing", theirs="exclude_tools", here="protected_tools")
 def test_results_of_excluded_tools_stay() -> None:
     @tool
     def load_skill(n: int) -> str:
@@ -119,7 +121,7 @@ def write(n: int, text: str) -> str:
     return result(n) * 5
 
 
-@backs("editing", "clear_tool_inputs")
+@backs("editing", theirs="clear_tool_inputs", here="clear_argument_chars")
 def test_inputs_are_emptied_by_theirs_and_shortened_here() -> None:
     long = "A long text that was written. " * 60
     said = {step: ("write", {"n": step, "text": long}) for step in (2, 3)}
@@ -135,7 +137,7 @@ def test_inputs_are_emptied_by_theirs_and_shortened_here() -> None:
     assert seen(ours(clear_argument_chars=0)) == {"n": 3, "text": long}
 
 
-@backs("editing", "clear_at_least")
+@backs("editing", theirs="clear_at_least", here="clear_min_share")
 def test_what_is_not_worth_it_is_not_cleared() -> None:
     """Theirs clears until so many tokens are free; here it is not begun for less than a share."""
     summaries = Summaries()
@@ -146,7 +148,7 @@ def test_what_is_not_worth_it_is_not_cleared() -> None:
     assert summaries.prompts
 
 
-@backs("editing", "placeholder")
+@backs("editing", theirs="placeholder", here="placeholder")
 def test_a_placeholder_says_what_it_stands_for() -> None:
     assert any(m.text == CLEARED for m in Run(theirs(trigger=TRIGGER, placeholder=CLEARED)).last)
     shown = next(m for m in Run(ours()).last if isinstance(m, ToolMessage))
@@ -155,7 +157,8 @@ def test_a_placeholder_says_what_it_stands_for() -> None:
     assert any(character.isdigit() for character in shown.text)
 
 
-@backs("editing", "token_count_method", "token_counter")
+@backs("editing", theirs="token_count_method", here="token_counter")
+@backs("editing", theirs="token_counter", here="token_counter")
 @pytest.mark.parametrize(
     "counter", ["approximate", count_tokens_approximately], ids=["named", "function"]
 )

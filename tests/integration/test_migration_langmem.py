@@ -4,6 +4,7 @@ The examples are those of its docstrings and of LangGraph's guide to `create_rea
 windows are of a few hundred tokens, so each says what a window of that size needs here.
 """
 
+import json
 from typing import Annotated, Any
 
 import pytest
@@ -22,6 +23,7 @@ from langgraph_compaction import (
     CompactionRecord,
     CompactionState,
     ConfigurationError,
+    ExtractiveSummarizer,
     MissingChannelError,
     merge_compaction,
 )
@@ -70,8 +72,9 @@ def chat(graph: Any) -> dict[str, Any]:
     return found
 
 
-@backs("langmem", "model", "max_tokens", "max_tokens_before_summary", "max_summary_tokens", "name")
-@backs("langmem", "output_messages_key", "context", "RunningSummary")
+@backs("langmem", theirs="model", here="CompactionNode")
+@backs("langmem", theirs="max_tokens_before_summary", here="trigger")
+@backs("langmem", theirs="output_messages_key", here="output_messages_key")
 @pytest.mark.parametrize("written", [True, False], ids=["channel", "view"])
 def test_the_example_of_the_node(written: bool) -> None:
     model, summaries = poet(), Summaries()
@@ -103,14 +106,95 @@ def test_the_example_of_the_node(written: bool) -> None:
     assert len(state["messages"]) == 8
     assert len(summaries.prompts) == 2
     assert shows_digest(model.calls[-1])
-    # The record stands in a channel of its own, plain and small, and has a reducer.
-    assert state["compaction"]["last_summarized_index"] > 0
-    assert "context" not in state
-    assert sum(one["tokens"] for one in state["compaction"]["segments"]) <= 200
     assert_valid(model.calls)
 
 
-@backs("langmem", "messages", "running_summary")
+def spoken(count: int = 40) -> list[AnyMessage]:
+    """A chat of some 150 tokens a message, each with a number of its own."""
+    kinds = (HumanMessage, AIMessage)
+    said = [f"Report {n}: room {n} is {n} m wide. " * 15 for n in range(count)]
+    return [kinds[n % 2](text, id=f"m{n}") for n, text in enumerate(said)]
+
+
+@backs("langmem", theirs="max_tokens", here="target")
+@pytest.mark.parametrize("most", [1_500, 2_500])
+def test_a_fold_brings_the_view_down_to_the_most_tokens(most: int) -> None:
+    messages, limit = spoken(), 3_000
+    theirs = SummarizationNode(
+        model=ScriptedModel(reply=lambda _: AIMessage("Rooms.")),
+        max_tokens=most,
+        max_tokens_before_summary=limit,
+        max_summary_tokens=200,
+    )
+    found = theirs.invoke({"messages": messages[:-1], "context": {}})["summarized_messages"]
+    assert count_tokens_approximately(found) <= most
+    compact = CompactionNode(
+        Summaries(),
+        trigger=("tokens", limit),
+        keep=("tokens", 2_900),
+        target=most,
+        max_digest_tokens=200,
+        token_counter="approximate",
+        clear=False,
+    )
+    state: Any = {"messages": messages, "compaction": {}}
+    assert compact.measure(state).tokens > limit
+    state |= compact.invoke(state)
+    assert most - 400 < compact.measure(state).tokens <= most
+
+
+@backs("langmem", theirs="max_summary_tokens", here="max_digest_tokens")
+@pytest.mark.parametrize(("most", "fewest"), [(200, 0), (600, 200)])
+def test_a_digest_has_no_more_than_its_tokens(most: int, fewest: int) -> None:
+    compact = CompactionNode(
+        ExtractiveSummarizer(),
+        trigger=("tokens", 3_000),
+        keep=("tokens", 900),
+        max_digest_tokens=most,
+        token_counter="approximate",
+        clear=False,
+    )
+    state: Any = {"messages": [], "compaction": {}}
+    for message in spoken(80):
+        state["messages"] = [*state["messages"], message]
+        state |= compact.invoke(state)
+        segments = state["compaction"].get("segments", [])
+        assert sum(one["tokens"] for one in segments) <= most
+        assert sum(len(one["text"]) for one in segments) <= 4 * most
+    assert sum(one["tokens"] for one in segments) > fewest
+
+
+@backs("langmem", theirs="name", here="name")
+def test_the_node_has_the_name_that_it_is_given() -> None:
+    model = ScriptedModel(reply=lambda _: AIMessage("Rooms."))
+    theirs = SummarizationNode(model=model, max_tokens=256, name="summarize")
+    compact = CompactionNode(Summaries(), context_window=60_000, name="summarize")
+    for one in (theirs, compact):
+        builder = StateGraph(CompactionState)
+        builder.add_node(one)
+        assert list(builder.nodes) == ["summarize"]
+
+
+@backs("langmem", theirs="context", here="compaction")
+@backs("langmem", theirs="RunningSummary", here="compaction")
+def test_the_record_is_plain_and_stands_in_a_channel_of_its_own() -> None:
+    compact = CompactionNode(
+        Summaries(), trigger=("tokens", 3_000), keep=("tokens", 900), clear=False
+    )
+    builder = StateGraph(CompactionState)
+    builder.add_node("compact", compact)
+    builder.add_edge(START, "compact")
+    graph = builder.compile()
+    state = graph.invoke({"messages": spoken()})
+    assert "context" not in state
+    assert state["compaction"]["segments"]
+    state["compaction"] = json.loads(json.dumps(state["compaction"]))
+    assert shows_digest(compact.view(state))
+    assert graph.invoke(state)["compaction"] == state["compaction"]
+
+
+@backs("langmem", theirs="messages", here="messages_key")
+@backs("langmem", theirs="running_summary", here="compaction")
 def test_the_example_of_the_function() -> None:
     """`summarize_messages` is the node outside a graph: the record is the running summary."""
     model, summaries = poet(), Summaries()
@@ -119,14 +203,15 @@ def test_the_example_of_the_function() -> None:
         trigger=("tokens", 256),
         max_digest_tokens=200,
         token_counter="approximate",
+        messages_key="chat",
         **SMALL,
     )
-    state: Any = {"messages": [], "compaction": {}}
+    state: Any = {"chat": [], "compaction": {}}
     for number, text in enumerate(SAID):
-        state["messages"] = [*state["messages"], HumanMessage(text, id=f"h{number}")]
+        state["chat"] = [*state["chat"], HumanMessage(text, id=f"h{number}")]
         state |= compact.invoke(state)
         answer = model.invoke(compact.view(state))
-        state["messages"] = [*state["messages"], answer]
+        state["chat"] = [*state["chat"], answer]
     assert answer.text == "You are Bob."
     assert len(summaries.prompts) == 2
     # Messages without ids, as a program may have them, do as well.
@@ -139,7 +224,7 @@ class HookState(AgentState):
 
 @pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
 @pytest.mark.filterwarnings("ignore:AgentState has been moved")
-@backs("langmem", "token_counter")
+@backs("langmem", theirs="token_counter", here="token_counter")
 @pytest.mark.parametrize("counter", ["approximate", "function"])
 def test_the_example_with_a_pre_model_hook(counter: str) -> None:
     """LangGraph's guide: a node that writes to `llm_input_messages`, and a state with its key."""
@@ -167,20 +252,21 @@ def test_the_example_with_a_pre_model_hook(counter: str) -> None:
     assert len(summaries.prompts) > 1
     assert_folded_once(summaries.folded)
     assert_valid(model.calls)
+    assert compact.measure(values).counted == count_tokens_approximately(compact.view(values))
 
 
-def test_a_digest_of_theirs_size_is_refused_with_the_least_one() -> None:
+def test_a_digest_of_langmems_size_is_refused_with_the_least_one() -> None:
     with pytest.raises(ConfigurationError, match="at least 200"):
         CompactionNode(Summaries(), trigger=("tokens", 256), max_digest_tokens=128)
 
 
-def test_their_window_is_none_for_which_the_trigger_leaves_no_room() -> None:
+def test_the_window_of_langmem_is_none_for_which_the_trigger_leaves_no_room() -> None:
     """Where `max_tokens` is the trigger, too, it is no `context_window`."""
     with pytest.raises(ConfigurationError, match="Lower the trigger"):
         CompactionNode(Summaries(), trigger=("tokens", 384), context_window=384)
 
 
-@backs("langmem", "input_messages_key")
+@backs("langmem", theirs="input_messages_key", here="messages_key")
 def test_messages_may_stand_under_another_name() -> None:
     compact = CompactionNode(
         Summaries(),
@@ -206,7 +292,9 @@ def test_messages_may_stand_under_another_name() -> None:
         compact.invoke({"chat": said})
 
 
-@backs("langmem", "initial_summary_prompt", "existing_summary_prompt", "final_prompt")
+@backs("langmem", theirs="initial_summary_prompt", here="prompt")
+@backs("langmem", theirs="existing_summary_prompt", here="prompt")
+@backs("langmem", theirs="final_prompt", here="digest_header")
 def test_prompts_are_instructions_and_the_last_one_frames_the_digest() -> None:
     """Theirs are templates with a place for messages; here nothing is formatted."""
     given = "Sum up, and keep {braces} and every number."
