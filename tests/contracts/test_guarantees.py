@@ -15,6 +15,7 @@ PAGE = ROOT / "docs" / "reference" / "guarantees.md"
 FAULTS = ROOT / "tests" / "faults"
 GROUPS = {"a": 8, "b": 4, "c": 7, "d": 10, "e": 12, "f": 10, "g": 7, "h": 4}
 """How many codes each group has."""
+README = ROOT / "README.md"
 CODES = [f"{group}{number}" for group, most in GROUPS.items() for number in range(1, most + 1)]
 
 _TEST = re.compile(r"\[`(test_\w+)`\]\(([^)]+)\)")
@@ -85,3 +86,7 @@ def test_every_reported_fault_has_a_test(code: str) -> None:
 
 def test_there_is_no_other_code() -> None:
     assert set(coded()) == set(rows()) == set(CODES)
+
+
+def test_the_readme_says_how_many_there_are() -> None:
+    assert re.findall(r"(\d+)\s+faults", README.read_text("utf-8")) == [str(len(CODES))]

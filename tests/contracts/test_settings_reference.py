@@ -3,16 +3,14 @@
 import ast
 import inspect
 import json
-import logging
 import re
-import time
 from dataclasses import MISSING, fields
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import HumanMessage
 
 import langgraph_compaction
 from langgraph_compaction import (
@@ -30,7 +28,7 @@ from langgraph_compaction import (
     middleware,
     presets,
 )
-from langgraph_compaction.record import Clearing, Failures, Render
+from langgraph_compaction.record import Clearing, Failures, Overflow, Render
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -142,72 +140,11 @@ def test_every_fixed_number_is_that_of_the_source() -> None:
         ("`render`", Render),
         ("`clearing`", Clearing),
         ("`failures`", Failures),
+        ("`overflow`", Overflow),
     ],
 )
 def test_every_field_of_the_record_is_there_in_order(heading: str, shape: Any) -> None:
     assert list(rows("record.md", heading, "field")) == list(shape.__annotations__)
-
-
-def emitted() -> set[str]:
-    """The types of the events that the source emits."""
-    sources = (path.read_text("utf-8") for path in PACKAGE.rglob("*.py"))
-    return {kind for text in sources for kind in re.findall(r'"type": "(compaction\.\w+)"', text)}
-
-
-def test_every_event_is_there() -> None:
-    assert len(emitted()) > 1
-    assert set(rows("events.md", header="type")) == emitted()
-
-
-def test_the_fields_of_every_event_are_there(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "langgraph_compaction")
-    answers = iter([TimeoutError("none"), "I cannot help with that.", TimeoutError("none")])
-
-    def summariser(_: Any) -> str:
-        answer = next(answers)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    text = "It was cleaned, closed and run for an hour without a fault. " * 20
-    messages = [
-        HumanMessage("TriggerCheck the pumps."),
-        *(AIMessage(f"Pump {n}. {text}") for n in range(9)),
-    ]
-    state = {"messages": messages, "compaction": {}}
-    many = {"trigger": ("messages", 5), "keep": ("messages", 2), "context_window": 8_000}
-    beside = CompactionNode(lambda _: "No.", background=True, **many)
-    config: Any = {"configurable": {"thread_id": "t"}}
-    beside.invoke(state, config)
-    deadline = time.monotonic() + 10
-    while beside.explain(state, config).action == "none":
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    edited = [messages[0], AIMessage(f"Pump 0 leaks. {text}"), *messages[2:]]
-    beside.invoke({**state, "messages": edited}, config)
-    CompactionNode([summariser, summariser, ExtractiveSummarizer()], **many).invoke(state)
-    CompactionNode(summariser, **many).invoke(state)
-    CompactionNode(ExtractiveSummarizer(), **{**many, "pinned": {"type": "ai"}}).invoke(state)
-    call = {"name": "log", "args": {}, "id": "c"}
-    results = [
-        message
-        for _ in range(8)
-        for message in (AIMessage("", tool_calls=[call]), ToolMessage(text, tool_call_id="c"))
-    ]
-    clearing = CompactionNode(
-        ExtractiveSummarizer(), trigger=("tokens", 2_000), context_window=8_000
-    )
-    clearing.invoke({"messages": [messages[0], *results], "compaction": {}})
-    table = rows("events.md", header="type")
-    seen: dict[str, set[str]] = {}
-    for record in caplog.records:
-        event: dict[str, Any] = vars(record)["event"]
-        seen[event["type"]] = set(event) - {"type"}
-    told = {kind: set(re.findall(r"`(\w+)`", table[kind][1])) for kind in seen}
-    assert seen == told
-    assert set(seen) == emitted()
-    fields = (REFERENCE / "events.md").read_text("utf-8").partition("| field |")[2]
-    assert [name for name in set().union(*seen.values()) if f"`{name}`" not in fields] == []
 
 
 def test_every_error_is_there() -> None:

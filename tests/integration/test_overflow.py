@@ -594,3 +594,11 @@ def test_the_handler_takes_nodes_only() -> None:
     with pytest.raises(ConfigurationError, match="is no CompactionNode"):
         overflow_handler("compact")  # type: ignore[arg-type]
     assert callable(overflow_handler(CompactionNode(lambda m: "", context_window=1_000)))
+
+
+@pytest.mark.parametrize("retry", [5, "", ("agent",), CompactionState])
+def test_the_handler_takes_names_only(retry: Any) -> None:
+    compact = CompactionNode(lambda m: "", context_window=1_000)
+    with pytest.raises(ConfigurationError, match=r"retry: .* is no name of a node"):
+        overflow_handler(compact, retry=retry)
+    assert callable(overflow_handler(compact, retry="agent"))
