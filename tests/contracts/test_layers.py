@@ -16,7 +16,7 @@ from pathlib import Path
 PACKAGE = "langgraph_compaction"
 SOURCE = Path(import_module(PACKAGE).__path__[0])
 
-# From the lowest to the highest. Parts of one layer do not know each other...
+# From the lowest to the highest. Parts of one layer do not know each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("shapes",),
@@ -41,11 +41,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("visiting",),
     ("node", "recovery", "recall", "ondemand", "handoffs", "rivals"),
     ("middleware", "overflow"),
-    ("replay", "report", "cli"),
     ("__init__",),
 )
-# ... but for these: the command line runs the tools.
-SIBLINGS = {("cli", "replay"), ("cli", "report")}
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 
 # Installed with the package: its requirements, and what these require and hand out themselves.
@@ -73,10 +70,8 @@ EXTRAS = {
     "langchain": Extra(at_top=("middleware",), in_function=("run.models",)),
     "bpe_openai": Extra(in_function=("plan.vocabulary",)),
     "bm25s": Extra(in_function=("recall.ranking",)),
-    "rich": Extra(in_function=("cli", "report")),
-    "typer": Extra(at_top=("cli",)),
-    "langgraph.checkpoint.sqlite": Extra(in_function=("cli", "replay")),
-    "langgraph.checkpoint.postgres": Extra(in_function=("cli", "replay")),
+    "langgraph.checkpoint.sqlite": Extra(),  # namespaces of packages that are not required
+    "langgraph.checkpoint.postgres": Extra(),
 }
 
 # One reason to change each: files aim at 250 lines, and none may pass this.
@@ -144,7 +139,7 @@ def layer_faults(known: dict[str, Path], found: list[Import]) -> Iterator[str]:
         if target is None:
             continue
         user, used = item.importer.partition(".")[0], target.partition(".")[0]
-        if user == used or user not in RANK or used not in RANK or (user, used) in SIBLINGS:
+        if user == used or user not in RANK or used not in RANK:
             continue
         if RANK[used] >= RANK[user]:
             yield f"{item.importer}:{item.line}: {user} must not know {used}"
@@ -222,6 +217,15 @@ def test_the_package_keeps_the_rules() -> None:
     assert faults() == []
 
 
+def test_the_layers_are_of_parts_that_exist() -> None:
+    known = modules(SOURCE)
+    assert {module.partition(".")[0] for module in known} == set(RANK)
+    modules_named = [
+        name for extra in EXTRAS.values() for name in (*extra.at_top, *extra.in_function)
+    ]
+    assert [name for name in modules_named if name not in known] == []
+
+
 def test_an_import_from_above_is_found_however_it_is_written(tmp_path: Path) -> None:
     source = package(
         tmp_path,
@@ -259,7 +263,6 @@ def test_imports_from_below_are_fine(tmp_path: Path) -> None:
             "node.py": "from langgraph_compaction.plan import safe\nfrom langgraph import graph",
             "middleware.py": "from langchain.agents import middleware\nfrom .node import Node",
             "run/models.py": "def f() -> None:\n    from langchain import chat_models",
-            "report.py": "def f() -> None:\n    import rich",
         },
     )
     assert faults(source) == []
@@ -279,7 +282,7 @@ def test_an_extra_out_of_its_place_is_found(tmp_path: Path) -> None:
         "engine:2: the extra langchain must not be imported here",
         "plan.counting:1: numpy is neither required nor a known extra",
         "recall:1: the extra langgraph.checkpoint.sqlite must not be imported here",
-        "settings:1: the extra rich must not be imported here",
+        "settings:1: rich is neither required nor a known extra",
     ]
 
 
