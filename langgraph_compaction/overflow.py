@@ -51,11 +51,7 @@ def overflow_handler(compact: CompactionNode, retry: str | None = None) -> Calla
         ConfigurationError: an argument is of the wrong kind.
     """
     _check_node(compact)
-    if retry is not None and (not isinstance(retry, str) or not retry):
-        raise ConfigurationError(
-            f"retry: {retry!r} is no name of a node. Pass the name of the node to run next, or "
-            "leave it out for the one that failed."
-        )
+    _check_retry(retry)
 
     def recover_from_overflow(state: Any, error: NodeError) -> Runnable[Any, Command[Any]]:  # noqa: ARG001
         # LangGraph invokes the Runnable that a node returns, with the same state and config, and
@@ -261,6 +257,14 @@ def _check_node(compact: Any) -> None:
         raise ConfigurationError(
             f"compact: {compact!r} is no CompactionNode. Pass the node that compacts the thread; "
             "of a CompactionMiddleware that is its attribute node."
+        )
+
+
+def _check_retry(retry: Any) -> None:
+    if retry is not None and not (isinstance(retry, str) and retry):
+        raise ConfigurationError(
+            f"retry: {retry!r} is no name of a node. Pass the name of the node to run next, or "
+            "leave it out for the one that failed."
         )
 
 

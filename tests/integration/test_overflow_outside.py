@@ -14,11 +14,14 @@ from pydantic import BaseModel
 
 from langgraph_compaction import (
     BudgetError,
+    CompactionNode,
     ConfigurationError,
+    ExtractiveSummarizer,
     MissingChannelError,
     with_overflow_recovery,
 )
 from langgraph_compaction.run.overflow import is_overflow
+from langgraph_compaction.visiting import MOST_WARNINGS
 from tests.integration.overflowing import (
     ANSWER,
     PINNED,
@@ -30,6 +33,7 @@ from tests.integration.overflowing import (
     sent,
     thread,
 )
+from tests.support.folding import chat
 from tests.support.openai_server import (
     LOOKALIKES,
     OVERFLOWS,
@@ -280,3 +284,26 @@ def test_wrong_arguments() -> None:
         with_overflow_recovery(RunnableLambda(len), "compact")  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="is no Runnable"):
         with_overflow_recovery(len, Watched().compact)  # type: ignore[arg-type]
+
+
+def test_of_more_warnings_than_the_most_the_rest_is_not_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A text that names another limit each time is another warning each time."""
+    compact = CompactionNode(ExtractiveSummarizer(), context_window=60_000, clear=False)
+    refused: set[int] = set()
+
+    for limit in range(1_500, 1_500 + 2 * MOST_WARNINGS):
+
+        def provider(_: Any, limit: int = limit) -> AIMessage:
+            if limit in refused:
+                return AIMessage(ANSWER)
+            refused.add(limit)
+            raise ValueError(f"This model's maximum context length is {limit} tokens.")
+
+        answering = with_overflow_recovery(RunnableLambda(provider), compact)
+        state = {"messages": chat(40), "compaction": {}}
+        assert answering.invoke(state).text == ANSWER
+    told = [record.getMessage() for record in caplog.records]
+    warnings = [text for text in told if "names a limit of" in text]
+    assert len(set(warnings)) == len(warnings) == MOST_WARNINGS
