@@ -5,6 +5,10 @@
 See the README for a first agent, and `CompactionNode` for the parameters.
 """
 
+from typing import TYPE_CHECKING
+
+from langgraph_compaction import presets
+from langgraph_compaction.arguments import SettingValues
 from langgraph_compaction.corrections import edit_digest, restore
 from langgraph_compaction.digest.extractive import ExtractiveSummarizer
 from langgraph_compaction.errors import (
@@ -58,6 +62,7 @@ __all__ = [
     "ModelTier",
     "RecordError",
     "RecordVersionError",
+    "SettingValues",
     "TriggerCheck",
     "compact_conversation",
     "create_compact_tool",
@@ -71,7 +76,20 @@ __all__ = [
     "model_view",
     "overflow_handler",
     "pin",
+    "presets",
     "request_compaction",
     "restore",
     "with_overflow_recovery",
 ]
+
+if not TYPE_CHECKING:  # a checker is to know that these are not here
+
+    def __getattr__(name: str) -> object:
+        """Say where the names are that users look for here."""
+        if name in {"CompactionMiddleware", "CompactionAgentState"}:
+            raise ImportError(
+                f"{name} is imported from langgraph_compaction.middleware, which takes the "
+                "langchain extra: from langgraph_compaction.middleware import "
+                f'{name} (pip install "langgraph-compaction[langchain]").'
+            )
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

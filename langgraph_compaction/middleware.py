@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, NotRequired, cast
+from typing import Annotated, Any, NotRequired, Unpack, cast
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 from typing_extensions import TypedDict, override
 
+from langgraph_compaction.arguments import MiddlewareArguments
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.given import tool_warnings
 from langgraph_compaction.handoffs import with_record, without_strange_record
+from langgraph_compaction.looking import Explanation, Measurement
 from langgraph_compaction.node import CompactionNode
 from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.recovery import Recovery
@@ -99,7 +102,7 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
             name, and ``name``, the middleware's name in the agent's graph (default: the class's).
 
     Attributes:
-        node: the node that does the work, for its `measure` and `view`.
+        node: the node that does the work.
 
     Raises:
         ConfigurationError: as `CompactionNode`, or ``messages_key`` is not "messages", or there is
@@ -111,9 +114,10 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
     """As LangChain's own: with each call a trace would get the whole thread again. The model's call
     is traced with the view, in any case."""
 
-    def __init__(self, model: Any, **options: Any) -> None:
+    def __init__(self, model: Any, **options: Unpack[MiddlewareArguments]) -> None:
         super().__init__()
-        self.node = CompactionNode(model, **{"name": type(self).__name__, **options})
+        options.setdefault("name", type(self).__name__)
+        self.node = CompactionNode(model, **options)
         # "model" is the name of create_agent's own node.
         self._visits = self.node._visits  # noqa: SLF001  # the node's other door
         self._recovery = Recovery(self._visits, "model", prune=False)
@@ -140,6 +144,22 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
     def name(self) -> str:
         """The middleware's name; its step in the agent's graph is ``<name>.before_model``."""
         return self.node.name or type(self).__name__
+
+    def view(self, state: Any, system: str | SystemMessage | None = None) -> list[BaseMessage]:
+        """The messages that the model would be called with; see `CompactionNode.view`."""
+        return self.node.view(state, system)
+
+    def measure(self, state: Any, config: RunnableConfig | None = None) -> Measurement:
+        """Measure the view of a state; see `CompactionNode.measure`."""
+        return self.node.measure(state, config)
+
+    def explain(self, state: Any, config: RunnableConfig | None = None) -> Explanation:
+        """What a visit to this ``state`` would do, and why; see `CompactionNode.explain`."""
+        return self.node.explain(state, config)
+
+    def check(self) -> None:
+        """Build the models that were given by their names; see `CompactionNode.check`."""
+        self.node.check()
 
     @override
     def before_model(

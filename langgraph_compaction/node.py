@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, Unpack
 
 from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.store.base import BaseStore
 
+from langgraph_compaction.arguments import SettingValues
 from langgraph_compaction.digest.redaction import Redact, checked_redact
 from langgraph_compaction.given import (
     checked_output_key,
@@ -25,7 +26,7 @@ from langgraph_compaction.looking import Explanation, Measurement, explained, me
 from langgraph_compaction.plan.counting import TokenCounter
 from langgraph_compaction.plan.decision import decide
 from langgraph_compaction.resolving import AgentLimits
-from langgraph_compaction.run.cascade import tiers_of
+from langgraph_compaction.run.cascade import build_models, tiers_of
 from langgraph_compaction.run.context import RUN_STORE, checked_archive
 from langgraph_compaction.run.drivers import adrive, drive
 from langgraph_compaction.run.models import agent_model_of, model_limits
@@ -118,7 +119,7 @@ class CompactionNode(Runnable[Any, Update]):
         settings_key: str = SETTINGS_KEY,
         output_messages_key: str | None = None,
         name: str = "compact",
-        **values: Any,
+        **values: Unpack[SettingValues],
     ) -> None:
         self.name = name
         self.messages_key = messages_key
@@ -234,6 +235,17 @@ class CompactionNode(Runnable[Any, Update]):
         """
         visit = self._visits.at(state, config)
         return explained(visit, self._visits.due(visit, config), self._visits.counter)
+
+    def check(self) -> None:
+        """Build the models that were given by their names, to find a wrong one before it is asked.
+
+        They are built at their first use otherwise, which may be hours later. No model is called:
+        whether a key is valid, the first call tells. Call it once, when the process starts.
+
+        Raises:
+            ConfigurationError: some cannot be built; it lists each with the remedy.
+        """
+        build_models(self._visits.tiers)
 
     def route(self, name: str) -> Callable[[Any], str]:
         """A path function that spares idle visits (each costs a checkpoint).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -66,6 +66,28 @@ def tiers_of(
     if writes and not known:
         found.append(ModelTier(own, window=agent_window))
     return [tier_of(spec, count) for spec in found]
+
+
+def build_models(tiers: Sequence[Tier]) -> None:
+    """Build every model of a cascade that is known by its name alone; none is called.
+
+    Args:
+        tiers: the cascade.
+
+    Raises:
+        ConfigurationError: some cannot be built; it names each of them.
+    """
+    wrong: list[str] = []
+    for tier in tiers:
+        try:
+            tier.build()
+        except ConfigurationError as error:
+            wrong.append(" ".join(str(error).split()))
+    if wrong:
+        raise ConfigurationError(
+            f"model: {len(wrong)} of {len(tiers)} summarisers cannot be asked.\n"
+            + "\n".join(f"- {one.removeprefix('model: ')}" for one in wrong)
+        )
 
 
 def _without_tools(model: Any) -> Any:

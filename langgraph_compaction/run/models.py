@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
 from langgraph_compaction.errors import ConfigurationError
+from langgraph_compaction.run.names import check_name, has_provider
 
-
-def has_provider(name: str) -> bool:
-    """Whether a name is of the form ``provider:name``."""
-    # A fine-tuned OpenAI model is named ft:base:organisation::id.
-    return ":" in name and not name.startswith("ft:")
-
-
-def need_langchain(name: str) -> None:
-    """Check that ``provider:name`` can be resolved here.
-
-    Raises:
-        ConfigurationError: the ``langchain`` extra is missing.
-    """
-    if find_spec("langchain") is None:
-        raise ConfigurationError(
-            f"{name!r} names a provider, which takes the langchain extra: "
-            'pip install "langgraph-compaction[langchain]". Without it, pass the name of an '
-            "OpenAI model or a chat model object."
-        )
+_KEY = "_API_KEY"
+_IN_PLACE_OF_KEYS = ("_AUTH_TOKEN", "_BASE_URL", "_API_BASE", "_API_URL")
+"""Ends of variables with another proof of who calls, or with a server that may ask for none."""
 
 
 def named_model(name: str) -> BaseChatModel:
@@ -37,11 +22,11 @@ def named_model(name: str) -> BaseChatModel:
 
     Raises:
         ConfigurationError: it cannot be built: no such provider, its package or key is missing,
-            or ``provider:name`` without the ``langchain`` extra.
+            or as `check_name`.
     """
+    check_name(name)
     try:
         if has_provider(name):
-            need_langchain(name)
             from langchain.chat_models import init_chat_model
 
             built: BaseChatModel = init_chat_model(name)
@@ -49,13 +34,28 @@ def named_model(name: str) -> BaseChatModel:
         from langchain_openai import ChatOpenAI
 
         return ChatOpenAI(model=name)
-    except ConfigurationError:
-        raise
     except Exception as error:
         raise ConfigurationError(
             f"model: the chat model {name!r} cannot be built ({error}). Set its key in the "
             "environment, install its provider's package, or pass a chat model object."
         ) from error
+
+
+def missing_key(model: Any) -> str | None:
+    """The variable with the key that a chat model built by its name lacks; None: it lacks none.
+
+    Some clients are built without one and fail at the first call, Anthropic's for one.
+    """
+    if not isinstance(model, BaseChatModel):
+        return None
+    for field, variable in model.lc_secrets.items():
+        key = getattr(model, field, None)
+        if not variable.endswith(_KEY) or not isinstance(key, SecretStr) or key.get_secret_value():
+            continue
+        vendor = variable.removesuffix(_KEY)
+        if not any(os.environ.get(vendor + other) for other in _IN_PLACE_OF_KEYS):
+            return variable
+    return None
 
 
 def agent_model_of(model: Any) -> Any:
@@ -66,6 +66,7 @@ def agent_model_of(model: Any) -> Any:
     """
     if not isinstance(model, str):
         return model
+    check_name(model, "agent_model")
     try:
         if has_provider(model):
             return named_model(model)

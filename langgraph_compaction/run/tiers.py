@@ -22,13 +22,8 @@ from langgraph_compaction.digest.extractive import ExtractiveSummarizer
 from langgraph_compaction.digest.verifying import Reply
 from langgraph_compaction.engine.effects import Described, SummaryRequest, TierInfo
 from langgraph_compaction.errors import ConfigurationError
-from langgraph_compaction.run.models import (
-    has_provider,
-    model_limits,
-    named_model,
-    need_langchain,
-    tier_name,
-)
+from langgraph_compaction.run.models import missing_key, model_limits, named_model, tier_name
+from langgraph_compaction.run.names import check_name
 from langgraph_compaction.run.options import bound_model, call_options
 from langgraph_compaction.run.replies import reply_of
 from langgraph_compaction.settings import check_seconds
@@ -101,6 +96,9 @@ class Tier(Described, Protocol):
     def awaits(self) -> bool:
         """Whether `acall` awaits; otherwise `call` is to be run in a thread instead."""
 
+    def build(self) -> None:
+        """Build what is built at the first call; raises a ConfigurationError where it cannot be."""
+
     def call(self, request: SummaryRequest, config: RunnableConfig, /) -> Reply:
         """Ask for a text; raises whatever the summariser raises."""
 
@@ -161,7 +159,7 @@ def _awaits(model: Runnable[Any, Any]) -> bool:
 
 class _RunnableTier:
     def __init__(self, model: Runnable[Any, Any], spec: ModelTier) -> None:
-        self._model = model
+        self.model = model
         self._spec = spec
         self._refused: set[str] = set()
         self.timeout = spec.timeout
@@ -170,14 +168,17 @@ class _RunnableTier:
 
     @property
     def info(self) -> TierInfo:
-        inner, _ = bound_model(self._model)
+        inner, _ = bound_model(self.model)
         return TierInfo(tier_name(inner), self._spec.window or model_limits(inner)[0])
+
+    def build(self) -> None:
+        """Nothing: it was given as an object."""
 
     def call(self, request: SummaryRequest, config: RunnableConfig) -> Reply:
         while True:
             options = self._options(request)
             try:
-                return reply_of(self._model.invoke(list(request.messages), config, **options))
+                return reply_of(self.model.invoke(list(request.messages), config, **options))
             except Exception as error:
                 if not self._drops(error, options):
                     raise
@@ -186,7 +187,7 @@ class _RunnableTier:
         while True:
             options = self._options(request)
             try:
-                answer = await self._model.ainvoke(list(request.messages), config, **options)
+                answer = await self.model.ainvoke(list(request.messages), config, **options)
                 return reply_of(answer)
             except Exception as error:
                 if not self._drops(error, options):
@@ -195,7 +196,7 @@ class _RunnableTier:
     def _options(self, request: SummaryRequest) -> dict[str, Any]:
         spec = self._spec
         options = call_options(
-            self._model,
+            self.model,
             request,
             temperature=spec.temperature,
             timeout=spec.timeout,
@@ -224,8 +225,7 @@ class _NamedTier:
         self._spec = spec
         self.timeout = spec.timeout
         self.abandoned: list[Future[Reply] | asyncio.Future[Reply]] = []
-        if has_provider(name):
-            need_langchain(name)
+        check_name(name)
 
     @cached_property
     def _tier(self) -> _RunnableTier:
@@ -245,6 +245,14 @@ class _NamedTier:
         except ConfigurationError:
             return True
 
+    def build(self) -> None:
+        variable = missing_key(self._tier.model)
+        if variable is not None:
+            raise ConfigurationError(
+                f"model: the chat model {self._name!r} has no key. Set {variable} in the "
+                "environment, or pass a chat model object."
+            )
+
     def call(self, request: SummaryRequest, config: RunnableConfig) -> Reply:
         return self._tier.call(request, config)
 
@@ -261,6 +269,9 @@ class _ExtractiveTier:
         self._count = count
         self.info = TierInfo("extractive", None, local=True)
         self.abandoned: list[Future[Reply] | asyncio.Future[Reply]] = []
+
+    def build(self) -> None:
+        """Nothing: it has no model."""
 
     def call(self, request: SummaryRequest, _: RunnableConfig) -> Reply:
         text = self._summarizer.write(

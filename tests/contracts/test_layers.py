@@ -38,7 +38,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("engine",),
     ("run",),
     ("looking", "live", "given"),
-    ("visiting",),
+    ("visiting", "arguments"),
     ("node", "recovery", "recall", "ondemand", "handoffs", "rivals"),
     ("middleware", "overflow"),
     ("__init__",),

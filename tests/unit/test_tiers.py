@@ -26,7 +26,7 @@ from pydantic import Field, SecretStr
 from langgraph_compaction import ConfigurationError, ExtractiveSummarizer, ModelTier
 from langgraph_compaction.digest.verifying import Reply
 from langgraph_compaction.engine.effects import SummaryRequest
-from langgraph_compaction.run import models
+from langgraph_compaction.run import names
 from langgraph_compaction.run.cascade import tiers_of
 from langgraph_compaction.run.tiers import Tier
 
@@ -286,15 +286,13 @@ def test_a_name_is_built_when_it_is_first_asked(monkeypatch: pytest.MonkeyPatch)
     assert [tier._tier] == [tier._tier], "built at every call"  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("name", ["nosuch:model", "mistralai:mistral-large", ":x", "openai:"])
+@pytest.mark.parametrize("name", ["nosuch:model", "anthropic.claude:0"])
 async def test_a_name_that_cannot_be_built_is_named(name: str) -> None:
     [tier] = cascade(name)
     with pytest.raises(ConfigurationError, match=f"'{name}' cannot be built"):
         await tier.acall(REQUEST, {})
 
 
-def test_provider_names_need_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models, "find_spec", lambda _: None)
-    with pytest.raises(ConfigurationError, match=r"langgraph-compaction\[langchain\]"):
-        cascade([write, "anthropic:claude-sonnet-4-5"])
+def test_a_fine_tuned_model_has_no_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(names, "find_spec", lambda _: None)  # without langchain
     assert asked("ft:gpt-4o-mini:acme::id") == ["ft:gpt-4o-mini:acme::id"]

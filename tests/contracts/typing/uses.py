@@ -25,6 +25,7 @@ from langgraph_compaction import (
     ExtractiveSummarizer,
     Measurement,
     ModelTier,
+    SettingValues,
     compact_conversation,
     create_compact_tool,
     create_recall_tool,
@@ -35,6 +36,7 @@ from langgraph_compaction import (
     model_view,
     overflow_handler,
     pin,
+    presets,
     request_compaction,
     restore,
     with_overflow_recovery,
@@ -103,7 +105,15 @@ update: dict[str, Any] = edit_digest(state, "The new text.", segment=-1)
 update = restore(state, segment=1)
 update = forget(state)
 settings = CompactionNode("gpt-5-mini", settings=load_settings("a.yaml", {"target": 500}))
+rules: SettingValues = {"trigger": ("tokens", 60_000), "context_window": 128_000}
+settings = CompactionNode("gpt-5-mini", name="fold", **rules)
+settings = CompactionNode("gpt-5-mini", agent_model="gpt-5", **presets.STAGEWISE)
+settings.check()
 middleware = CompactionMiddleware("gpt-5-mini", context_window=8_000, live_state="todos")
+middleware = CompactionMiddleware("gpt-5-mini", name="fold", tools=[], **rules)
+assert_type(middleware.view(state), list[BaseMessage])
+assert_type(middleware.measure(state), Measurement)
+assert_type(middleware.explain(state), Explanation)
 model = FakeListChatModel(responses=["It runs."])
 recovering: Runnable[Any, Any] = with_overflow_recovery(model, compact)
 try:
