@@ -32,7 +32,7 @@ def main() -> int:
             print(f"folded: {event['tokens_before']} to {event['tokens_after']} tokens")
     state = agent.get_state(thread).values
     answer = state["messages"][-1].text
-    print(f"{len(state['messages'])} messages, {len(compaction.node.view(state))} in the view")
+    print(f"{len(state['messages'])} messages, {len(compaction.view(state))} in the view")
     print(answer)
     return 0 if f"pump {hottest(1, PUMPS)}," in answer else 1
 
