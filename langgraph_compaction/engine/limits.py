@@ -12,6 +12,7 @@ from langgraph_compaction.engine.effects import Effect, Emit
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.errors import BudgetError
 from langgraph_compaction.plan.fitting import fit_view
+from langgraph_compaction.plan.reading import read_tokens
 from langgraph_compaction.record import CompactionRecord, Render, render_of
 from langgraph_compaction.view import DIGEST_MARK
 
@@ -49,7 +50,7 @@ def fitted(
     layout = visit.layout(reclipped)
     view = layout.view()
     beside = visit.policy.with_live(layout.digest).overhead
-    if visit.counter.messages(view) + beside <= window:
+    if read_tokens(view, visit.counter) + beside <= window:
         # Only by what was reported of another call it would not fit: the provider will tell.
         return reclipped
     error = too_large(

@@ -12,8 +12,8 @@ from langgraph_compaction.digest.redaction import Redact, redacted_text
 from langgraph_compaction.digest.segments import parts_of, text_of
 from langgraph_compaction.engine.effects import Described
 from langgraph_compaction.plan.boundaries import SpanEnd
-from langgraph_compaction.plan.fitting import Counter
 from langgraph_compaction.plan.policy import Policy
+from langgraph_compaction.plan.reading import Counter, read_tokens
 from langgraph_compaction.plan.requests import Request
 from langgraph_compaction.record import CompactionRecord, DigestSegment
 from langgraph_compaction.view import Layout, lay_out
@@ -72,7 +72,7 @@ class Visit:
     def size(self, layout: Layout) -> int:
         """Tokens of a call with this view."""
         policy = self.policy.with_live(layout.digest)
-        return policy.call_tokens(self.counter.messages(layout.view()))
+        return policy.call_tokens(read_tokens(layout.view(), self.counter))
 
     def layout(self, record: CompactionRecord) -> Layout:
         """The parts of the view under ``record``."""

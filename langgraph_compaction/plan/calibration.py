@@ -58,7 +58,7 @@ def calibration(
     made_after: int,
     window: int | None,
     *,
-    start: int = 0,
+    start: int = -1,
 ) -> Calibration | None:
     """The correction by the reports that still hold, None where there is none.
 
@@ -68,8 +68,9 @@ def calibration(
         sizes: counted tokens of each message of the view.
         made_after: index into ``messages`` of the first one that was made under this view.
         window: tokens of the model's window, which no call can exceed; None where unknown.
-        start: index into the view of the first message that the provider reads: what it reported
-            with this one, or before, is of the conversation that it has compacted since.
+        start: index into the view of the message in which the provider compacted the conversation,
+            -1 where it did not: what it reported with this one, or before, is of all that it had
+            read until then.
     """
     reports = _reports(messages[made_after:], view, sizes, start)
     newest = reports[-1] if reports else None
@@ -127,7 +128,7 @@ def _reports(
     return [
         Calibration(tokens, before[place], 1.0)
         for place, tokens in found
-        if place is not None and (place > start or not start)
+        if place is not None and place > start
     ]
 
 

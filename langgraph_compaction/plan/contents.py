@@ -9,6 +9,8 @@ The rules, in tokens, and where they come from:
 - images, files, audio and video by their size: `plan.media` names the sources
 - reasoning its text, signatures and encrypted payloads none: providers drop those of earlier turns
   (Anthropic, "Extended thinking"; OpenAI, "Reasoning models")
+- a provider's compaction of the conversation its text; encrypted, as many tokens as its bytes
+  would have as text: a guess
 - other blocks their JSON without long base64 strings: a guess
 
 A call that stands both in ``tool_calls`` and in the content counts once.
@@ -27,6 +29,8 @@ from langgraph_compaction.view import blocks
 from langgraph_compaction.view.block_texts import LONG_BASE64
 from langgraph_compaction.view.json import safe_json
 
+ENCRYPTED_CHARS = 5
+"""Characters of base64 for a token: four of them are three bytes, and four bytes of text one."""
 TOKENS_PER_MESSAGE = 3
 TOKENS_PER_ROLE = 1
 TOKENS_PER_NAME = 1
@@ -116,8 +120,20 @@ def _add_block(block: Mapping[str, Any], parts: Parts, called: Sequence[Any]) ->
             _add_call(block, parts)
     elif kind == "tool_result":
         _add_content(block.get("content"), parts, called)
+    elif kind == "compaction":
+        _add_compaction(block, parts)
     else:
         parts.texts.append(LONG_BASE64.sub("", safe_json(block)))
+
+
+def _add_compaction(block: Mapping[str, Any], parts: Parts) -> None:
+    """A provider's compaction item: its text, or by the length of what nobody else can read."""
+    for key in ("content", "encrypted_content"):
+        held = block.get(key)
+        if isinstance(held, str) and key == "content":
+            parts.texts.append(held)
+        elif isinstance(held, str):
+            parts.overhead += len(held) // ENCRYPTED_CHARS
 
 
 def _is_counted(block: Mapping[str, Any], called: Sequence[Any]) -> bool:

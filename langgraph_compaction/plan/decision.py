@@ -140,7 +140,7 @@ def decide_refused(thread: Thread) -> Decision:
     """
     look = look_at(thread)
     span = look.span(look.policy)
-    if span is None or span.tokens < max(LEAST_SPAN, look.cost(span)):
+    if span is None or look.gain(span) < max(LEAST_SPAN, look.cost(span)):
         return _decision(look, "hard", "clip", REFUSED)
     return _decision(look, "hard", "fold", REFUSED, span=span)
 
@@ -188,8 +188,14 @@ def _why_no_fold(look: Look, span: Span | None) -> str | None:
         return "every message is kept, pinned or open"
     share = int(look.usage.tokens * look.policy.min_fold_share)
     worth = max(look.policy.min_fold_tokens, share, LEAST_SPAN, look.cost(span))
-    if span.tokens >= worth:
+    gain = look.gain(span)
+    if gain >= worth:
         return None
+    if gain != span.tokens:
+        return (
+            "the provider ignores most of what may be folded, since it compacted the conversation "
+            "itself"
+        )
     return (
         f"what may be folded ({span.tokens} tokens) is less than a fold is worth ({worth} tokens)"
     )
@@ -228,7 +234,7 @@ def _asked(look: Look) -> Decision:
     if policy.keep_tokens is None or policy.keep_tokens > kept:
         policy = replace(policy, keep_tokens=kept)
     span = look.span(policy)
-    if span is None or span.tokens < max(LEAST_SPAN, look.cost(span)):
+    if span is None or look.gain(span) < max(LEAST_SPAN, look.cost(span)):
         reason = "Compaction was requested, but nothing is worth folding."
         return _decision(look, "asked", "skip", reason)
     return _decision(look, "asked", "fold", "Compaction was requested.", span=span)
@@ -243,7 +249,7 @@ def _hard(look: Look) -> Decision:
     if clearing is not None and clearing.enough and look.request is None:
         return _decision(look, "hard", "clear", f"{reason} {ENOUGH}", clearing=clearing)
     span = look.span(look.policy)
-    if span is not None and span.tokens >= max(LEAST_SPAN, look.cost(span)):
+    if span is not None and look.gain(span) >= max(LEAST_SPAN, look.cost(span)):
         if clearing is not None and look.request is None and look.spares(clearing, span):
             return _decision(look, "hard", "clear", f"{reason} {NO_LESS}", clearing=clearing)
         return _decision(look, "hard", "fold", reason, span=span, clearing=clearing)
@@ -278,7 +284,7 @@ def _decision(
     predicted = None
     if span is not None:
         # What is quoted of the span stays, in the segment.
-        predicted = look.after(span.tokens - look.cost(span))
+        predicted = look.folded(span)
     elif clearing is not None:
         predicted = look.after(clearing.freed)
     rests = look.cooling is not None and look.cooling.breaker

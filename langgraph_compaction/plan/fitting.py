@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 
 from langgraph_compaction.plan.policy import Policy
+from langgraph_compaction.plan.reading import Counter, read_tokens
 from langgraph_compaction.record import CompactionRecord, Render, render_of
 from langgraph_compaction.view import lay_out
 from langgraph_compaction.view.clipping import SHORTEST, text_size
-
-
-class Counter(Protocol):
-    """Counts the tokens of messages and of text."""
-
-    def messages(self, messages: Sequence[BaseMessage], /) -> int:
-        """Tokens of the messages together."""
-
-    def message(self, message: BaseMessage, /) -> int:
-        """Tokens of one message."""
-
-    def text(self, text: str, /) -> int:
-        """Tokens of a plain string."""
 
 
 class Fit(NamedTuple):
@@ -52,7 +40,7 @@ def fit_view(
     def size(limits: Render) -> int:
         under: CompactionRecord = {**record, "render": limits}
         layout = lay_out(messages, under)
-        return policy.with_live(layout.digest).call_tokens(counter.messages(layout.view()))
+        return policy.with_live(layout.digest).call_tokens(read_tokens(layout.view(), counter))
 
     if policy.hard is None or policy.window is None or size(render) <= policy.hard:
         return Fit(render, fits=True)

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage
 
 from langgraph_compaction.plan.boundaries import SEGMENT_FRAME, Span, SpanEnd, choose_span
 from langgraph_compaction.plan.calibration import Calibration, calibration
 from langgraph_compaction.plan.clearing import ClearingPlan, plan_clearing
 from langgraph_compaction.plan.cooling import Cooling, cooling
-from langgraph_compaction.plan.fitting import Counter
 from langgraph_compaction.plan.policy import Policy
+from langgraph_compaction.plan.reading import Counter, read_sizes
 from langgraph_compaction.plan.requests import Request
 from langgraph_compaction.plan.triggers import Usage, fired
 from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.view import Layout, lay_out
 from langgraph_compaction.view.digest import frame
-from langgraph_compaction.view.provider import read_from
+from langgraph_compaction.view.provider import newest_compaction
 
 
 class Thread(Protocol):
@@ -63,6 +63,8 @@ class Look:
         counted: tokens of the view's messages, as the counter has them.
         read: tokens of those that the provider reads: where it has compacted the conversation
             itself, the later ones alone.
+        ignored_to: index into the messages of the one in which the provider did so, None where it
+            did not.
         usage: what the trigger looks at.
         calibration: the provider's report that corrected the count, None where there was none.
         thread_steps: AI messages of the thread so far.
@@ -78,6 +80,7 @@ class Look:
     layout: Layout
     counted: int
     read: int
+    ignored_to: int | None
     usage: Usage
     calibration: Calibration | None
     thread_steps: int
@@ -104,8 +107,33 @@ class Look:
         """Tokens that a fold of the span may add to the view."""
         return self._frame() + SEGMENT_FRAME + self.policy.segment_cap(span.tokens) + 1
 
+    def folded(self, span: Span) -> int:
+        """Tokens of a call after a fold of the span into one segment of full length.
+
+        Where the provider ignores all of the span, it will ignore the digest, too. Once a fold
+        takes the message in which it compacted the conversation, it reads the whole view again.
+        """
+        if self.ignored_to is not None and span.stop <= self.ignored_to:
+            return self.usage.tokens
+        return self.after(span.tokens - self.cost(span))
+
+    def gain(self, span: Span) -> int:
+        """Tokens that a fold of the span takes out of a call, without those that it adds.
+
+        0 where the call would not get smaller, since the provider ignores them anyway.
+        """
+        if self.ignored_to is None:
+            return span.tokens
+        gained = self.usage.tokens - self.folded(span)
+        return gained + self.cost(span) if gained > 0 else 0
+
     def clearing(self) -> ClearingPlan | None:
-        """The least clearing that reaches the target, or all there is; without a target, all."""
+        """The least clearing that reaches the target, or all there is; without a target, all.
+
+        None where the provider ignores what could be cleared: nothing would be gained.
+        """
+        if self.ignored_to is not None:
+            return None
         return plan_clearing(
             self.messages,
             self.record,
@@ -166,17 +194,14 @@ def look_at(thread: Thread, record: CompactionRecord | None = None) -> Look:
     layout = lay_out(messages, record, defaults=policy.render)
     policy = policy.with_live(layout.digest)
     view = layout.view()
-    sizes = list(map(thread.counter.message, view))
-    counted = sum(sizes)
-    start = read_from(view)
-    for index in range(start):
-        if not isinstance(view[index], SystemMessage):
-            sizes[index] = 0
-    read = sum(sizes) if start else counted
+    sizes = read_sizes(view, thread.counter)
+    read, start = sum(sizes), newest_compaction(view)
+    counted = read if start is None else thread.counter.messages(view)
     report = None
     if policy.calibrate:
         made_after = layout.anchor.made_after
-        report = calibration(messages, view, sizes, made_after, policy.window, start=start)
+        place = -1 if start is None else start
+        report = calibration(messages, view, sizes, made_after, policy.window, start=place)
     if report is None:
         tokens = policy.call_tokens(read)
     else:
@@ -202,6 +227,7 @@ def look_at(thread: Thread, record: CompactionRecord | None = None) -> Look:
         layout=layout,
         counted=counted,
         read=read,
+        ignored_to=None if start is None else newest_compaction(messages),
         usage=Usage(tokens=tokens, messages=len(view), steps=steps),
         calibration=report,
         thread_steps=thread_steps,

@@ -10,7 +10,7 @@ from langchain_core.messages import SystemMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from langgraph_compaction.errors import ConfigurationError
-from langgraph_compaction.plan.fitting import Counter
+from langgraph_compaction.plan.reading import Counter
 
 
 def checked_tools(tools: Any) -> list[dict[str, Any]]:

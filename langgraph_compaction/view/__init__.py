@@ -21,7 +21,7 @@ from langgraph_compaction.view.clearing import NOTHING_CLEARED, Cleared, apply_c
 from langgraph_compaction.view.clipping import clipped_group
 from langgraph_compaction.view.digest import DIGEST_MARK, digest_text, with_digest
 from langgraph_compaction.view.pairing import Group, Run, calls_of, groups, repaired
-from langgraph_compaction.view.provider import detached
+from langgraph_compaction.view.provider import detached, without_compaction
 from langgraph_compaction.view.roles import alternating
 
 __all__ = ["DIGEST_MARK", "Layout", "build_view", "lay_out", "model_view"]
@@ -167,7 +167,7 @@ def lay_out(
         else:
             if kept and place - 1 != newest_kept:
                 _separate(kept, message)
-            kept.append(detached(message))
+            kept.append(without_compaction(detached(message)))
             newest_kept = place
     cleared = apply_clearing(
         messages,

@@ -28,6 +28,7 @@ _HOLDERS: dict[str, tuple[tuple[str, ...], ...]] = {
     "search_result": (("content",),),
     "function_call_output": (("output",),),
     "toolResult": (("toolResult", "content"),),
+    "compaction": (("content",),),
     "document": (("source", "data"), ("source", "content"), ("document", "source", "text")),
 }
 """Where a block of a type has a text or more blocks; a type-less one (Bedrock's) by its key."""
