@@ -25,6 +25,9 @@ from langgraph_compaction import CompactionNode, CompactionState
 WINDOW = 4_000
 """Tokens: what about ten readings fill."""
 
+REQUEST = "Inspect the pumps 1 to 40."
+"""What the agent understands, with any two numbers."""
+
 _REQUEST = re.compile(r"[Ii]nspect the pumps (\d+) to (\d+)")
 _READING = re.compile(r"[Pp]ump (\d+) runs at (\d+) degrees")
 
@@ -105,7 +108,7 @@ def _next(messages: Sequence[BaseMessage]) -> AIMessage:
     asked = [_REQUEST.search(one.text) for one in messages if isinstance(one, HumanMessage)]
     found = next((one for one in reversed(asked) if one), None)
     if found is None:
-        return AIMessage("What am I to do?")
+        return AIMessage(f'I read gauges. Ask me to "{REQUEST}"')
     first, last = map(int, found.groups())
     known = readings(messages)
     newest = _READING.search(messages[-1].text)

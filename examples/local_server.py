@@ -10,11 +10,13 @@ started with: it tells nobody. Where a call is too long after all, it is made on
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
+from openai import APIError
 from pydantic import SecretStr
 
 from langgraph_compaction import (
@@ -74,6 +76,10 @@ def main(argv: list[str] | None = None) -> int:
     except BudgetError as error:
         print(error)
         return 1
+    except APIError as error:
+        print(f"The server at {options.base_url} does not answer: {error}", file=sys.stderr)
+        print("Start one as it says in this file, or pass its --base-url.", file=sys.stderr)
+        return 2
     segments = graph.get_state(thread).values["compaction"].get("segments", [])
     print(f"digests by: {', '.join(one['model'] for one in segments)}")
     return 0 if segments else 1

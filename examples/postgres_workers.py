@@ -17,10 +17,18 @@ import sys
 from typing import Any
 
 from inspector import WINDOW, agent_loop, hottest
-from langgraph.checkpoint.postgres import PostgresSaver
-from langgraph.store.postgres import PostgresStore
 
 from langgraph_compaction import CompactionNode, ExtractiveSummarizer
+
+try:
+    from langgraph.checkpoint.postgres import PostgresSaver
+    from langgraph.store.postgres import PostgresStore
+    from psycopg import OperationalError
+except ImportError as error:
+    raise SystemExit(
+        f"{error}. Install what this example takes: "
+        'pip install "langgraph-checkpoint-postgres" "psycopg[binary]"'
+    ) from None
 
 THREADS, PUMPS = 3, 24
 KILLED = 10
@@ -71,7 +79,14 @@ def main(argv: list[str] | None = None) -> int:
     if options.work:
         work(options.uri, options.work, options.die)
         return 0
-    uri = options.uri
+    try:
+        return serve(options.uri)
+    except OperationalError as error:
+        parser.error(f"the database cannot be reached: {error}")
+
+
+def serve(uri: str) -> int:
+    """Start the workers, one after another, and look at what they left; the exit status."""
     with PostgresSaver.from_conn_string(uri) as saver, PostgresStore.from_conn_string(uri) as store:
         saver.setup()  # once, before the first worker starts
         store.setup()

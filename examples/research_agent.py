@@ -158,7 +158,7 @@ def run(options: argparse.Namespace, saver: SqliteSaver) -> int:
         header={
             "Job": "find the constants of a folder: on which numbers is it built?",
             "Folder": f"{workspace.root.name}: {len(workspace.files)} files"
-            + (f" ({left_out} left out)" if left_out else ""),
+            + (f"; left out: {left_out}" if left_out else ""),
             "Model": words,
             "Thread": f"{options.thread!r} in {options.db}",
         },

@@ -4,7 +4,8 @@
     cd examples && langgraph dev
 
 The server brings checkpointer and store; the graph is given without one. `compaction` is part of
-each thread's values: GET /threads/{thread_id}/state.
+each thread's values: GET /threads/{thread_id}/state. The agent understands one request, with any
+two numbers: "Inspect the pumps 1 to 40."
 """
 
 from __future__ import annotations

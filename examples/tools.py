@@ -84,7 +84,7 @@ class Workspace:
         counts = {
             "binary": self.binary,
             f"above {MAX_BYTES // 1000} kB": self.large,
-            f"after the first {self.size // 1000} kB": self.surplus,
+            f"beyond the first {self.size // 1000} kB": self.surplus,
         }
         return ", ".join(f"{number} {why}" for why, number in counts.items() if number)
 

@@ -29,7 +29,7 @@ from langgraph_compaction.resolving import AgentLimits
 from langgraph_compaction.run.cascade import build_models, tiers_of
 from langgraph_compaction.run.context import RUN_STORE, checked_archive
 from langgraph_compaction.run.drivers import adrive, drive
-from langgraph_compaction.run.models import agent_model_of, model_limits
+from langgraph_compaction.run.models import agent_model_of, model_limits, model_name
 from langgraph_compaction.run.reporting import Hook, checked_hook
 from langgraph_compaction.run.streams import akeep_from_stream, keep_from_stream
 from langgraph_compaction.settings import CompactionSettings
@@ -132,7 +132,8 @@ class CompactionNode(Runnable[Any, Update]):
         window, max_output = model_limits(agent_model)
         settings = loaded(settings)
         counter = counter_for(chosen_counter(token_counter, settings, name), agent_model)
-        limits = AgentLimits(window, max_output, counter.as_provider)
+        known_as = None if agent_model is None else model_name(agent_model)
+        limits = AgentLimits(window, max_output, counter.as_provider, known_as)
         self.settings, levels = settings_levels(settings, values, name, limits)
         self._visits = Visits(
             name=name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from langgraph_compaction.digest.prompts import parsed_sections
@@ -56,12 +57,24 @@ class AgentLimits:
     Attributes:
         window: tokens of its context window, None where unknown.
         max_output: tokens that it writes at most, None where unknown.
+        model: its name; None: no model was given.
         counts_tokens: whether the counter's numbers may be mixed with a provider's.
     """
 
     window: int | None = None
     max_output: int | None = None
     counts_tokens: bool = True
+    model: str | None = None
+
+    @property
+    def remedy(self) -> str:
+        """How to have the window known, where it is not."""
+        if self.model is None:
+            return "Pass context_window=, or an agent_model= whose profile LangChain knows"
+        return (
+            f"LangChain has no profile of the agent_model {self.model!r} that says how large its "
+            "window is: pass context_window="
+        )
 
 
 NOTHING_KNOWN = AgentLimits()
@@ -83,19 +96,20 @@ def resolved(settings: CompactionSettings, limits: AgentLimits = NOTHING_KNOWN) 
     if settings.trigger == CompactionSettings.trigger and window is None:
         raise ConfigurationError(
             f"trigger: the default {DEFAULT_TRIGGER!r} needs the context window of the agent's "
-            "model. Pass context_window=, or an agent_model= whose profile LangChain knows, or "
-            'give the trigger in tokens, such as trigger=("tokens", 100_000).'
+            f"model, which is not known. {limits.remedy}, or give the trigger in tokens, such as "
+            'trigger=("tokens", 100_000).'
         )
-    _need_window("trigger", settings.trigger, [c for clause in clauses for c in clause], window)
+    remedy = None if window else limits.remedy
+    _need_window("trigger", settings.trigger, list(chain.from_iterable(clauses)), remedy)
     soft = token_threshold(clauses, window)
-    hard = _hard(settings, window, limits.max_output)
+    hard = _hard(settings, window, limits)
     if soft is not None and hard is not None and soft >= hard:
         raise ConfigurationError(
             f"trigger: {settings.trigger!r} fires at {soft} tokens, but a view may have at most "
             f"{hard} (a window of {window} tokens less reserve_tokens). Lower the trigger, or "
             "lower reserve_tokens."
         )
-    keep_tokens, keep_messages, fold_all = _keep(settings, clauses, soft, window)
+    keep_tokens, keep_messages, fold_all = _keep(settings, clauses, soft, window, remedy)
     if settings.min_keep == "auto":
         min_keep = 0 if keep_messages is not None else MIN_KEEP
     else:
@@ -169,30 +183,29 @@ def _clearing(settings: CompactionSettings) -> ClearingRule | None:
 
 
 def _need_window(
-    parameter: str, value: Any, conditions: Sequence[Condition], window: int | None
+    parameter: str, value: Any, conditions: Sequence[Condition], remedy: str | None
 ) -> None:
-    if window is None and any(condition.kind == "fraction" for condition in conditions):
+    """Refuse a fraction of a window that is not known; ``remedy`` says so, None: it is known."""
+    if remedy is not None and any(condition.kind == "fraction" for condition in conditions):
         raise ConfigurationError(
             f"{parameter}: {value!r} is a fraction of the context window, which is not known. "
-            "Pass context_window=, or an agent_model= whose profile LangChain knows, or give "
-            f"{parameter} in tokens."
+            f"{remedy}, or give {parameter} in tokens."
         )
 
 
-def _hard(settings: CompactionSettings, window: int | None, max_output: int | None) -> int | None:
+def _hard(settings: CompactionSettings, window: int | None, limits: AgentLimits) -> int | None:
     if window is None:
         if settings.reserve_tokens != "auto":
             raise ConfigurationError(
                 f"reserve_tokens: {settings.reserve_tokens!r} is a part of the context window, "
-                "which is not known. Pass context_window=, or an agent_model= whose "
-                "profile LangChain knows."
+                f"which is not known. {limits.remedy}."
             )
         return None
     if isinstance(settings.reserve_tokens, int):
         reserve = settings.reserve_tokens
     else:
         known = [RESERVE_TOKENS, int(window * RESERVE_SHARE)]
-        reserve = min([*known, max_output] if max_output else known)
+        reserve = min([*known, limits.max_output] if limits.max_output else known)
     if reserve + settings.overhead_tokens >= window:
         raise ConfigurationError(
             f"reserve_tokens: {reserve} and overhead_tokens: {settings.overhead_tokens} together "
@@ -206,6 +219,7 @@ def _keep(
     clauses: Sequence[Clause],
     soft: int | None,
     window: int | None,
+    remedy: str | None,
 ) -> tuple[int | None, int | None, bool]:
     """Tokens to keep, messages to keep, and whether everything else folds."""
     least = count_threshold(clauses, "messages")
@@ -216,7 +230,7 @@ def _keep(
         counts = [n // 4 for n in (least, 2 * steps if steps else None) if n]
         return tokens, min(counts) if counts else None, False
     conditions = parse_keep(settings.keep)
-    _need_window("keep", settings.keep, conditions, window)
+    _need_window("keep", settings.keep, conditions, remedy)
     sizes = [int(threshold(c, window)) for c in conditions if c.kind in {"fraction", "tokens"}]
     numbers = [int(c.value) for c in conditions if c.kind == "messages"]
     keep_tokens = min(sizes) if sizes else None

@@ -234,7 +234,7 @@ IN_FILES = ("preset", "token_counter")
 """What a settings file may name beside settings: a preset to start from, and what counts tokens."""
 ELSEWHERE = {
     "max_tokens_before_summary": 'trigger, such as ("tokens", 4_000)',
-    "max_tokens": "context_window, or target for what a fold comes down to",
+    "max_tokens": "target, what a fold comes down to; context_window, if the model's is meant",
     "max_summary_tokens": "max_digest_tokens",
     "messages_to_keep": 'keep, such as ("messages", 20)',
     "summary_prompt": "prompt, instructions without a slot for the messages",
@@ -410,8 +410,15 @@ def _check_whole(name: str, value: Any, least: int) -> None:
         others += [" or None"] if name in _OPTIONAL else []
         raise ConfigurationError(
             f"{name}: {shortened(value)} has to be a whole number of at least {least}"
-            f"{''.join(others)}."
+            f"{''.join(others)}.{_alone(name, value)}"
         )
+
+
+def _alone(name: str, value: Any) -> str:
+    """What to write in place of a pair, as trigger and keep have it."""
+    if not isinstance(value, list | tuple) or len(value) != 2 or not isinstance(value[1], int):
+        return ""
+    return f" Write the number alone: {name}={value[1]}."
 
 
 def _check_share(name: str, value: Any) -> None:

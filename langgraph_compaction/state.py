@@ -204,7 +204,8 @@ def read_channel(state: Any, key: str, annotation: str) -> Any:
         key,
         f"The state that compaction received has no {key!r} channel. Add `{key}: {annotation}` "
         "(without `| None`: such a channel starts missing) to the graph's state class, and to the "
-        "node's input schema if it has one of its own, or use CompactionState. If the channel has "
+        "node's input schema if it has one of its own, or use CompactionState; an agent of "
+        "create_react_agent needs it in a subclass of its own AgentState. If the channel has "
         "another name, pass it as `messages_key=` or `compaction_key=`."
         + ("" if state else " (The state is empty, as that of a thread which was never run.)"),
     )

@@ -32,6 +32,9 @@ _TYPES: dict[str, type[BaseMessage]] = {
     "system": SystemMessage,
 }
 
+_OTHERWISE = {"user": "human", "assistant": "ai", "developer": "system", "function": "tool"}
+"""Roles as providers name them, and what LangChain's messages call these types."""
+
 
 def pin_rule(rules: Any) -> PinRule:
     """One predicate from the ``pinned=`` setting; marked messages are always pinned.
@@ -109,8 +112,19 @@ def _wrong_rule(rule: Any) -> ConfigurationError:
         f"pinned: {rule!r} is not a rule; write a dict with one or more of "
         f"{', '.join(map(repr, _RULE_KEYS))} and text values, such as "
         '{"type": "tool", "name": "load_skill"}, a list of these, or (in code) a callable. '
-        f"Types are {', '.join(map(repr, _TYPES))}."
+        f"Types are {', '.join(map(repr, _TYPES))}.{_hint(rule)}"
     )
+
+
+def _hint(rule: Any) -> str:
+    """What was likely meant by a rule in the words of providers."""
+    if not isinstance(rule, Mapping):
+        return ""
+    given = rule.get("type", rule.get("role"))
+    meant = _OTHERWISE.get(given, given) if isinstance(given, str) else None
+    if meant not in _TYPES or rule.get("type") == meant:
+        return ""
+    return f' Did you mean {{"type": "{meant}"}}?'
 
 
 def _matches(message: BaseMessage, rule: Mapping[str, str]) -> bool:

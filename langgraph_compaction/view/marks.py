@@ -6,6 +6,8 @@ from typing import TypeVar
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
+from langgraph_compaction.errors import ConfigurationError
+
 PIN_MARK = "compaction_pinned"
 """Key in ``additional_kwargs`` that marks a pinned message. Chat models do not send it."""
 
@@ -26,7 +28,15 @@ def pin(message: Message, *, pinned: bool = True) -> Message:
     Args:
         message: any message; it is not changed.
         pinned: False removes the mark.
+
+    Raises:
+        ConfigurationError: it is no message.
     """
+    if not isinstance(message, BaseMessage):
+        raise ConfigurationError(
+            f"pin: {message!r:.200} is no message. Pass one, such as HumanMessage(...), or a "
+            'message of state["messages"]; what matches a rule is pinned by pinned=.'
+        )
     marks = {k: v for k, v in message.additional_kwargs.items() if k != PIN_MARK}
     if pinned:
         marks[PIN_MARK] = True

@@ -28,6 +28,8 @@ DIGEST = (
     "## Findings\nPump 1 runs at 57 degrees, pump 2 at 33 degrees.\n"
     "## State now\nThe notes so far were answered.\n## Next step\nAnswer the next note."
 )
+NOBODY = "127.0.0.1:9"
+"""An address where nobody answers."""
 SECONDS = 60
 """That the server of LangGraph may take to start, or to answer, on a busy machine."""
 
@@ -123,6 +125,46 @@ def test_postgres_workers(postgres: str, tmp_path: Path) -> None:
     done = run("postgres_workers.py", folder=tmp_path)
     assert done.returncode == 2
     assert "set POSTGRES_URI" in done.stderr
+
+
+def test_without_its_database_or_package_an_example_says_what_it_takes(tmp_path: Path) -> None:
+    done = run("postgres_workers.py", "--uri", f"postgresql://u@{NOBODY}/x", folder=tmp_path)
+    assert done.returncode == 2
+    assert "error: the database cannot be reached" in done.stderr
+    hidden = (
+        f"import runpy, sys; sys.modules['psycopg'] = None; sys.path.insert(0, {str(EXAMPLES)!r})"
+    )
+    path = str(EXAMPLES / "postgres_workers.py")
+    done = subprocess.run(
+        [sys.executable, "-c", f"{hidden}; runpy.run_path({path!r}, run_name='__main__')"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert 'pip install "langgraph-checkpoint-postgres"' in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_without_a_server_the_example_says_so(tmp_path: Path) -> None:
+    done = run("local_server.py", "--base-url", f"http://{NOBODY}/v1", folder=tmp_path)
+    assert done.returncode == 2
+    assert f"The server at http://{NOBODY}/v1 does not answer" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_agent_says_what_it_understands() -> None:
+    asked = "Inspect the pumps 1 to 40."
+    code = (
+        "from inspector import Inspector; model = Inspector(); "
+        f"print(model.invoke('Hello.').text, model.invoke({asked!r}).tool_calls)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=EXAMPLES, env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert f'Ask me to "{asked}" [{{' in done.stdout, done.stderr
+    assert f"```text\n{asked}\n```" in (EXAMPLES / "README.md").read_text("utf-8")
 
 
 # ---- LangGraph's own server

@@ -62,7 +62,7 @@ def test_only_readable_text_files_are_listed(folder: Path) -> None:
 def test_the_size_of_all_is_limited_and_the_order_of_names_kept(folder: Path) -> None:
     workspace = tools.Workspace(folder, ["deep", "b.py", "a.txt"], size=6_310)
     assert workspace.files == ["deep/c.md", "b.py"]
-    assert "1 after the first 6 kB" in workspace.left_out()
+    assert "1 beyond the first 6 kB" in workspace.left_out()
     assert tools.Workspace(folder, size=1).files == ["a.txt"]
 
 
