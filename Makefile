@@ -43,7 +43,8 @@ check: .venv/.test  ## Lint, formatting, types, import rules
 	@$(VENV_PYTHON) -m ruff check --quiet .
 	@$(VENV_PYTHON) -m ruff format --check --quiet .
 	@$(VENV_PYTHON) -m mypy --no-error-summary
-	@$(VENV_PYTHON) -m mypy --no-error-summary docs/diagrams.py docs/site_hooks.py
+	@$(VENV_PYTHON) -m mypy --no-error-summary docs/diagrams.py docs/site_hooks.py .ci/noxfile.py
+	@$(VENV_PYTHON) -m mypy --no-error-summary examples tests/support
 	@$(VENV_PYTHON) -m tests.contracts.test_layers
 
 docs: .venv/.test  ## Build the documentation as a site, into site/

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from inspector import WINDOW, Inspector, hottest, read_pump
 from langchain.agents import create_agent
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langgraph_compaction import ExtractiveSummarizer
@@ -25,9 +27,9 @@ def main() -> int:
         system_prompt="You are careful.",
         checkpointer=InMemorySaver(),
     )
-    thread = {"configurable": {"thread_id": "pumps"}, "recursion_limit": 1_000}
-    asked = {"messages": [("user", f"Inspect the pumps 1 to {PUMPS} and name the hottest.")]}
-    for event in agent.stream(asked, thread, stream_mode="custom"):
+    thread: RunnableConfig = {"configurable": {"thread_id": "pumps"}, "recursion_limit": 1_000}
+    asked = HumanMessage(f"Inspect the pumps 1 to {PUMPS} and name the hottest.")
+    for event in agent.stream({"messages": [asked]}, thread, stream_mode="custom"):
         if event["type"] == "compaction.completed":
             print(f"folded: {event['tokens_before']} to {event['tokens_after']} tokens")
     state = agent.get_state(thread).values
