@@ -55,6 +55,7 @@ from tests.faults.threads import (
 )
 from tests.support.doubles import (
     STEPS,
+    THREAD,
     WINDOW,
     Summaries,
     assert_folded_once,
@@ -69,8 +70,6 @@ from tests.support.doubles import (
 )
 from tests.support.folding import DIGEST, Recorder, node
 from tests.support.runtimes import runtime
-
-THREAD: Any = {"configurable": {"thread_id": "t"}, **STEPS}
 
 
 def turn(number: int) -> list[BaseMessage]:

@@ -10,7 +10,7 @@ from langgraph.store.memory import InMemoryStore
 
 from langgraph_compaction import CompactionNode, CompactionState
 from tests.support.doubles import (
-    STEPS,
+    THREAD,
     WINDOW,
     ScriptedModel,
     assert_valid,
@@ -19,8 +19,6 @@ from tests.support.doubles import (
     worker,
 )
 from tests.support.ledger import Ledger
-
-THREAD: Any = {"configurable": {"thread_id": "t"}, **STEPS}
 
 
 class Agent:

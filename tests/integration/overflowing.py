@@ -10,13 +10,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 
 from langgraph_compaction import CompactionNode, CompactionState, overflow_handler
+from tests.support.doubles import THREAD
 from tests.support.openai_server import Case, Exchange, OpenAIServer, text
 from tests.support.openai_server.runs import transcript
 from tests.support.openai_server.wire import Json
 
 FITS = 24_000
 """Characters of all messages together, as JSON, that the server takes; `thread` has some 32,000."""
-THREAD: Any = {"configurable": {"thread_id": "t"}}
 ANSWER = "All parts are as drawn."
 PINNED = "[pin] Part 7 must never be touched."
 TASK = "Measure every part."

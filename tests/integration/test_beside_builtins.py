@@ -48,8 +48,9 @@ from tests.integration import (  # noqa: F401 - imported, they register what the
     test_beside_rivals,
     test_beside_tools,
 )
-from tests.support.beside import COVERED, OURS, THREAD, Beside, beside, steady
+from tests.support.beside import COVERED, OURS, Beside, beside, steady
 from tests.support.doubles import (
+    THREAD,
     ScriptedModel,
     assert_folded_once,
     assert_valid,

@@ -31,6 +31,7 @@ from pydantic import Field
 from langgraph_compaction import create_recall_tool
 from tests.support.beside import Beside, Decides, beside, human_texts, steady
 from tests.support.doubles import DIGEST_WORD, ScriptedModel, shows_digest, work
+from tests.support.logs import warnings_in
 
 ALL = list(range(1, 37))
 
@@ -223,7 +224,7 @@ def test_a_selector_has_to_leave_the_recall_tool_in(
     )
     run.work()
     run.assert_sound(ALL)
-    told = [r.getMessage() for r in caplog.records if r.getMessage().startswith("recall_tool:")]
+    told = warnings_in(caplog, "recall_tool:")
     assert len(told) == (0 if always else 1)
 
 

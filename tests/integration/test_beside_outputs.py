@@ -22,9 +22,10 @@ from langsmith.run_helpers import tracing_context
 from pydantic import BaseModel
 
 from langgraph_compaction import CompactionState
-from tests.support.beside import OURS, THREAD, WAYS, Beside, steady
+from tests.support.beside import OURS, WAYS, Beside, steady
 from tests.support.doubles import (
     DIGEST_WORD,
+    THREAD,
     ScriptedModel,
     assert_folded_once,
     assert_valid,

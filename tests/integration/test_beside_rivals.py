@@ -31,7 +31,9 @@ from tests.support.doubles import (
     steps_done,
     work,
 )
+from tests.support.logs import warnings_in
 
+RIVAL = "summarises the thread, too"
 THEIRS = "SUMMARY-BY-THEM: all is well."
 
 
@@ -39,12 +41,6 @@ def theirs(after: int) -> Any:
     """LangChain's middleware, from so many messages on."""
     model = ScriptedModel(reply=lambda _: AIMessage(THEIRS))
     return SummarizationMiddleware(model=model, trigger=("messages", after), keep=("messages", 8))
-
-
-def warnings_in(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """What was logged of another middleware that summarises."""
-    found = [record.getMessage() for record in caplog.records]
-    return [text for text in found if "summarises the thread, too" in text]
 
 
 @beside(SummarizationMiddleware)
@@ -56,7 +52,7 @@ def test_a_middleware_that_deletes_what_it_summarised_is_told_once(
     for step in range(1, 60, 2):
         run.run((step, step + 1), way)
     assert THEIRS in run.messages[0].text
-    (warning,) = warnings_in(caplog)
+    (warning,) = warnings_in(caplog, RIVAL)
     assert "out of the list" in warning
     # The run goes on all the same, and no call is one that a provider would refuse.
     assert steps_done(run.messages)[-1] == 60
@@ -76,7 +72,7 @@ def test_it_is_told_without_a_thread_by_what_it_took_from_the_digest(
         asked = [*state["messages"], request(step, step + 1)]
         state = agent.invoke({**state, "messages": asked}, STEPS)
     assert summaries.prompts
-    assert len(warnings_in(caplog)) == 1
+    assert len(warnings_in(caplog, RIVAL)) == 1
 
 
 def test_a_thread_that_comes_from_it_is_no_cause_for_a_warning(
@@ -92,7 +88,7 @@ def test_a_thread_that_comes_from_it_is_no_cause_for_a_warning(
         run.run((step, step + 1))
     assert run.summaries.prompts
     assert shows_digest(run.calls[-1])
-    assert warnings_in(caplog) == []
+    assert warnings_in(caplog, RIVAL) == []
 
 
 # ---- agents in tools

@@ -31,7 +31,7 @@ from langgraph_compaction import (
 )
 from langgraph_compaction.state import merge_messages
 from tests.support import folding
-from tests.support.folding import Recorder, State, state_of
+from tests.support.folding import Recorder, State, failing, state_of
 from tests.support.runtimes import runtime
 
 BIG = 3_200
@@ -579,10 +579,6 @@ def test_steps_and_messages_are_brought_down_by_folds_alone() -> None:
 
 
 # ---- where the summarisers fail
-
-
-def failing(_: Any) -> str:
-    raise RuntimeError("down")
 
 
 def test_at_the_hard_limit_clearing_comes_before_extracts() -> None:

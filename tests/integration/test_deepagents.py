@@ -22,7 +22,7 @@ from langgraph_compaction.middleware import CompactionMiddleware
 from tests.support.beside import steady
 from tests.support.doubles import (
     DIGEST_WORD,
-    STEPS,
+    THREAD,
     WINDOW,
     ScriptedModel,
     Summaries,
@@ -33,9 +33,9 @@ from tests.support.doubles import (
     steps_done,
     work,
 )
+from tests.support.logs import warnings_in
 from tests.support.migrating import backs
 
-THREAD: Any = {"configurable": {"thread_id": "t"}, **STEPS}
 THEIRS = "SummarizationMiddleware"
 ALL = list(range(1, 37))
 
@@ -321,8 +321,6 @@ def test_under_a_name_of_its_own_both_summarise_and_that_is_told(
     for step in range(1, 90, 2):
         deep.run((step, step + 1), way)
     assert deep.values["_summarization_event"]
-    told = [
-        r.getMessage() for r in caplog.records if "summarises the thread, too" in r.getMessage()
-    ]
+    told = warnings_in(caplog, "summarises the thread, too")
     assert len(told) == 1
     assert 'name="SummarizationMiddleware"' in told[0]

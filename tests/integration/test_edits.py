@@ -19,7 +19,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from langgraph_compaction import restore
-from tests.integration.travelling import MODES, THREAD, Line, line, numbered
+from tests.integration.travelling import MODES, Line, line, numbered
+from tests.support.doubles import THREAD
 
 __all__ = ["line"]
 

@@ -26,9 +26,9 @@ from langgraph_compaction import (
     ModelTier,
     model_view,
 )
-from tests.support.doubles import DIGEST_WORD, assert_valid, digest, transcript
+from tests.support.doubles import DIGEST_WORD, THREAD, assert_valid, digest, transcript
+from tests.support.folding import failing
 
-THREAD: Any = {"configurable": {"thread_id": "t"}}
 FOLDS = 100
 MOST_ROUNDS = 400
 PADDING = "and so the work on this part went on without anything of note. "
@@ -183,10 +183,6 @@ def test_every_message_is_in_exactly_one_accepted_fold(window: int, seed: int) -
         assert sorted(folded) == expected
     shown = {message.id for message in views[-1]}
     assert {m.id for m in state["messages"]} - shown == {m.id for m in hidden}
-
-
-def failing(_: list[BaseMessage]) -> str:
-    raise RuntimeError("500")
 
 
 def grow(node: CompactionNode) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, RetryPolicy, interrupt
 
-from tests.integration.travelling import MODES, THREAD, Line, numbered
+from tests.integration.travelling import MODES, Line, numbered
+from tests.support.doubles import THREAD
 
 REQUESTS = numbered(1, 9)
 

@@ -22,6 +22,7 @@ from langgraph_compaction.middleware import CompactionMiddleware
 from tests.faults.threads import Talk, agent, history, human, result
 from tests.support.doubles import ScriptedModel
 from tests.support.folding import DIGEST, node
+from tests.support.logs import warnings_in
 from tests.support.validity import violations
 
 TODOS: Any = [
@@ -296,6 +297,6 @@ def test_a_channel_that_is_not_there_is_told_once(caplog: pytest.LogCaptureFixtu
         state = folded(compact, todos=TODOS, plan="")
         for _ in range(3):
             compact.view(state)
-    told = [one.getMessage() for one in caplog.records if "live_state" in one.getMessage()]
+    told = warnings_in(caplog, "live_state")
     assert len(told) == 1
     assert "no channel 'todo'" in told[0]

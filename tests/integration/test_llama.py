@@ -25,7 +25,8 @@ from langgraph_compaction import (
     ModelTier,
 )
 from langgraph_compaction.run.overflow import is_overflow
-from tests.integration.overflowing import PINNED, THREAD, Agent
+from tests.integration.overflowing import PINNED, Agent
+from tests.support.doubles import THREAD
 from tests.support.llama import LlamaServer
 from tests.support.templates import TEMPLATES
 

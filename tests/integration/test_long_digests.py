@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langgraph_compaction import CompactionNode, edit_digest, merge_compaction, model_view
 from langgraph_compaction.digest.facts.layout import NEWEST
 from tests.support import folding
-from tests.support.folding import State, state_of
+from tests.support.folding import State, failing, state_of
 
 SUBJECTS = ("upload timeout", "retry limit", "worker count", "api port", "batch size")
 FILL = " The work on this part went on without anything of note." * 12
@@ -151,10 +151,6 @@ def test_a_summariser_that_repeats_what_it_was_shown_is_corrected() -> None:
     digest = "\n".join(one["text"] for one in state["compaction"]["segments"])
     assert len(state["compaction"]["segments"]) == 3
     assert digest.rfind("2072-04-12") > digest.rfind("2058-08-18")
-
-
-def failing(_: Any) -> str:
-    raise RuntimeError("down")
 
 
 def test_the_request_in_hand_outlasts_extracts_beside_a_rolling_digest() -> None:

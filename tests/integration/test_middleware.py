@@ -33,6 +33,7 @@ from langgraph_compaction.middleware import CompactionMiddleware
 from tests.support.doubles import (
     DIGEST_WORD,
     STEPS,
+    THREAD,
     WINDOW,
     ScriptedModel,
     Summaries,
@@ -45,8 +46,6 @@ from tests.support.doubles import (
     worker,
 )
 from tests.support.templates import turn_fault
-
-THREAD: Any = {"configurable": {"thread_id": "t"}}
 
 
 class Setup:

@@ -20,6 +20,7 @@ from langgraph_compaction.middleware import CompactionMiddleware
 from tests.faults.threads import agent, filled, human
 from tests.support.doubles import (
     STEPS,
+    THREAD,
     ScriptedModel,
     Summaries,
     assert_folded_once,
@@ -34,7 +35,6 @@ from tests.support.folding import Recorder, node
 from tests.support.migrating import backs
 from tests.support.validity import violations
 
-THREAD: Any = {"configurable": {"thread_id": "t"}, **STEPS}
 THEIR_SUMMARY = "SUMMARY-BY-THEM: the steps 1 to 9 were done. Never paint the parts."
 
 TRIGGERS = [

@@ -19,8 +19,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph_compaction import create_compact_tool
 from langgraph_compaction.middleware import CompactionMiddleware
 from tests.integration.test_migration_editing import arguments
-from tests.support.beside import THREAD, steady
+from tests.support.beside import steady
 from tests.support.doubles import (
+    THREAD,
     ScriptedModel,
     Summaries,
     assert_folded_once,

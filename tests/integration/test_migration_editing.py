@@ -15,8 +15,9 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langgraph_compaction.middleware import CompactionMiddleware
-from tests.support.beside import THREAD, steady
+from tests.support.beside import steady
 from tests.support.doubles import (
+    THREAD,
     Summaries,
     assert_valid,
     request,

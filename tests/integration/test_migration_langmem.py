@@ -28,7 +28,7 @@ from langgraph_compaction import (
     merge_compaction,
 )
 from tests.support.doubles import (
-    STEPS,
+    THREAD,
     ScriptedModel,
     Summaries,
     assert_folded_once,
@@ -41,7 +41,6 @@ from tests.support.doubles import (
 )
 from tests.support.migrating import backs
 
-THREAD: Any = {"configurable": {"thread_id": "1"}, **STEPS}
 SAID = (
     "hi, my name is bob",
     "write a short poem about cats",

@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from langgraph_compaction import CompactionNode, ModelTier, merge_compaction
 from tests.support import folding
+from tests.support.folding import Recorder
 
 CLAMP = 2_000
 PLANTED = re.compile(r"\bq\d+z\b")
@@ -31,20 +32,17 @@ class Words:
         return " ".join(f"q{n}z" for n in range(start, self.number))
 
 
-class Recorder:
-    """Keeps what it is shown; one that is narrow overflows where that is too long."""
+class Reader(Recorder):
+    """Of it is asked what it was shown; one that is narrow overflows where that is too long."""
 
     def __init__(self, answer: str = BARE, narrow: int | None = None) -> None:
-        self.prompts: list[str] = []
-        self.answer = answer
+        super().__init__(lambda _: answer)
         self.narrow = narrow
 
     def __call__(self, messages: list[BaseMessage]) -> str:
-        text = str(messages[-1].content)
-        if self.narrow and len(text) > self.narrow:
+        if self.narrow and len(str(messages[-1].content)) > self.narrow:
             raise ContextOverflowError("too long")
-        self.prompts.append(text)
-        return self.answer
+        return super().__call__(messages)
 
     @property
     def seen(self) -> set[str]:
@@ -121,7 +119,7 @@ each_mode = pytest.mark.parametrize("mode", ["chain", "rolling"])
 def test_every_message_and_every_word_is_in_some_prompt(
     case: str, window: int | None, mode: str
 ) -> None:
-    recorder = Recorder()
+    recorder = Reader()
     messages = thread(CASES[case])
     update = node(ModelTier(recorder, window=window), digest=mode).invoke(
         {"messages": messages, "compaction": {}}
@@ -145,7 +143,7 @@ def test_every_message_and_every_word_is_in_some_prompt(
 def test_of_a_long_result_head_tail_and_the_size_of_its_middle_are_shown(
     window: int | None,
 ) -> None:
-    recorder = Recorder()
+    recorder = Reader()
     text = Words()(15_000)
     messages = thread(call(1, {}, text))
     node(ModelTier(recorder, window=window)).invoke({"messages": messages, "compaction": {}})
@@ -160,7 +158,7 @@ def test_of_a_long_result_head_tail_and_the_size_of_its_middle_are_shown(
 
 @pytest.mark.parametrize("window", [None, 4_000])
 def test_without_a_clamp_a_long_result_is_shown_in_full(window: int | None) -> None:
-    recorder = Recorder()
+    recorder = Reader()
     messages = thread(call(1, {}, Words()(15_000)))
     node(ModelTier(recorder, window=window), result_chars=0).invoke(
         {"messages": messages, "compaction": {}}
@@ -169,7 +167,7 @@ def test_without_a_clamp_a_long_result_is_shown_in_full(window: int | None) -> N
 
 
 def test_a_summariser_that_overflows_reads_smaller_pieces_and_misses_nothing() -> None:
-    recorder = Recorder(narrow=9_000)
+    recorder = Reader(narrow=9_000)
     messages = thread([HumanMessage(Words()(6_000), id="u")])
     update = node(recorder).invoke({"messages": messages, "compaction": {}})
     assert update["compaction"]["segments"]
@@ -180,11 +178,11 @@ def test_a_summariser_that_overflows_reads_smaller_pieces_and_misses_nothing() -
 def test_every_line_of_an_earlier_record_reaches_who_replaces_it(mode: str) -> None:
     words = Words()
     lines = "\n".join(f"- {words(6)} was found in part {n}." for n in range(200))
-    recorder = Recorder(f"{BARE}\n## Findings\n{lines}")
+    recorder = Reader(f"{BARE}\n## Findings\n{lines}")
     roomy = node(recorder, max_digest_tokens=20_000, max_segment_tokens=6_000, segment_share=0.9)
     state: dict[str, Any] = {"messages": thread([AIMessage("word " * 9_000, id="w0")])}
     state["compaction"] = roomy.invoke({**state, "compaction": {}})["compaction"]
-    again = Recorder()
+    again = Reader()
     tight = node(ModelTier(again, window=4_000), max_digest_tokens=1_000, digest=mode)
     for number in range(3):
         more = [AIMessage(f"More of part {number} is read. " * 400, id=f"x{number}")]

@@ -26,7 +26,6 @@ from tests.integration.overflowing import (
     ANSWER,
     PINNED,
     TASK,
-    THREAD,
     Agent,
     Watched,
     assert_recovered,
@@ -37,6 +36,7 @@ from tests.integration.overflowing import (
     steps_of,
     thread,
 )
+from tests.support.doubles import THREAD
 from tests.support.openai_server import (
     LOOKALIKES,
     OVERFLOWS,

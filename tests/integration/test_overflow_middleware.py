@@ -20,7 +20,6 @@ from langgraph_compaction.middleware import CompactionMiddleware
 from langgraph_compaction.run.overflow import is_overflow
 from tests.integration.overflowing import (
     ANSWER,
-    THREAD,
     Unasked,
     Watched,
     assert_recovered,
@@ -30,6 +29,7 @@ from tests.integration.overflowing import (
     sent,
     thread,
 )
+from tests.support.doubles import THREAD
 from tests.support.openai_server import OVERFLOWS, OpenAIServer, rate_limited, text
 from tests.support.openai_server.clients import HALF, wire_model
 from tests.support.validity import violations

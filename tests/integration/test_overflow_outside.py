@@ -34,6 +34,7 @@ from tests.integration.overflowing import (
     thread,
 )
 from tests.support.folding import chat
+from tests.support.logs import warnings_in
 from tests.support.openai_server import (
     LOOKALIKES,
     OVERFLOWS,
@@ -304,6 +305,5 @@ def test_of_more_warnings_than_the_most_the_rest_is_not_logged(
         answering = with_overflow_recovery(RunnableLambda(provider), compact)
         state = {"messages": chat(40), "compaction": {}}
         assert answering.invoke(state).text == ANSWER
-    told = [record.getMessage() for record in caplog.records]
-    warnings = [text for text in told if "names a limit of" in text]
+    warnings = warnings_in(caplog, "names a limit of")
     assert len(set(warnings)) == len(warnings) == MOST_WARNINGS

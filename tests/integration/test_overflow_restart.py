@@ -20,7 +20,6 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph_compaction import BudgetError
 from tests.integration.overflowing import (
     ANSWER,
-    THREAD,
     Agent,
     Watched,
     assert_recovered,
@@ -29,6 +28,7 @@ from tests.integration.overflowing import (
     sent,
     thread,
 )
+from tests.support.doubles import THREAD
 from tests.support.openai_server import OVERFLOWS, OpenAIServer, text
 from tests.support.openai_server.clients import chat_model
 

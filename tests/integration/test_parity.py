@@ -19,10 +19,8 @@ from langgraph_compaction import (
     CompactionState,
     ExtractiveSummarizer,
 )
-from tests.support.doubles import ScriptedModel, Summaries
+from tests.support.doubles import THREAD, ScriptedModel, Summaries
 from tests.support.histories import random_history
-
-THREAD: Any = {"configurable": {"thread_id": "t"}}
 
 
 class FailsNow(Summaries):

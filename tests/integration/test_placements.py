@@ -33,6 +33,7 @@ from langgraph_compaction import (
 )
 from tests.support.doubles import (
     STEPS,
+    THREAD,
     WINDOW,
     ScriptedModel,
     Summaries,
@@ -46,8 +47,6 @@ from tests.support.doubles import (
     steps_done,
     worker,
 )
-
-THREAD: Any = {"configurable": {"thread_id": "t"}, **STEPS}
 
 
 class PlainState(TypedDict):

@@ -31,6 +31,7 @@ from tests.faults.threads import agent, history, human, result
 from tests.support.doubles import (
     DIGEST_WORD,
     STEPS,
+    THREAD,
     WINDOW,
     ScriptedModel,
     Summaries,
@@ -50,7 +51,6 @@ pytestmark = [
 ]
 
 CHANNEL = "llm_input_messages"
-THREAD: Any = {"configurable": {"thread_id": "t"}, **STEPS}
 
 
 class State(AgentState):

@@ -30,6 +30,7 @@ from langgraph_compaction.delta import DeltaCompactionState
 from langgraph_compaction.middleware import CompactionMiddleware
 from tests.support import folding
 from tests.support.doubles import (
+    THREAD,
     WINDOW,
     Summaries,
     assert_folded_once,
@@ -46,7 +47,6 @@ from tests.support.pruning import Unreliable, applied
 from tests.support.runtimes import runtime
 from tests.support.stores import KINDS, done, opened
 
-THREAD: Any = {"configurable": {"thread_id": "t"}, "recursion_limit": 1_000}
 STEPS = 40
 
 

@@ -32,6 +32,7 @@ from langgraph_compaction import (
 from langgraph_compaction.archive import Archive, archive_of, perform
 from tests.support import folding
 from tests.support.doubles import (
+    THREAD,
     WINDOW,
     Summaries,
     assert_folded_once,
@@ -46,7 +47,6 @@ from tests.support.pruning import Unreliable, archived, whole
 from tests.support.runtimes import runtime
 
 ROOT = Path(__file__).parents[2]
-THREAD: Any = {"configurable": {"thread_id": "t"}, "recursion_limit": 1_000}
 
 
 def worker_node(summaries: Summaries | None = None) -> CompactionNode:

@@ -28,7 +28,7 @@ from langgraph_compaction.archive import Archive, namespace_of, perform
 from langgraph_compaction.middleware import CompactionMiddleware
 from langgraph_compaction.plan.counting import token_counter
 from langgraph_compaction.recall.answering import HEADER
-from tests.support.doubles import STEPS, ScriptedModel, loop
+from tests.support.doubles import THREAD, ScriptedModel, loop
 from tests.support.stores import KINDS, done, opened
 
 PICTURE = "iVBORw0KGgo" * 40
@@ -98,9 +98,6 @@ def graph(store: BaseStore | None = None, **options: Any) -> Any:
     builder.add_node("tools", ToolNode([create_recall_tool(**options)]))
     builder.add_edge(START, "tools")
     return builder.compile(store=store)
-
-
-THREAD: Any = {"configurable": {"thread_id": "t"}}
 
 
 def from_state(arguments: dict[str, Any], **options: Any) -> Any:
@@ -667,7 +664,7 @@ def ready_made_agent() -> Any:
 @pytest.mark.parametrize("asynchronous", [False, True])
 async def test_an_agent_looks_up_what_was_folded(build: Any, asynchronous: bool) -> None:
     agent = build()
-    config = {**THREAD, **STEPS}
+    config = THREAD
 
     async def say(text: str) -> dict[str, Any]:
         values = {"messages": [HumanMessage(text)]}

@@ -11,10 +11,9 @@ from langgraph.store.memory import InMemoryStore
 from langgraph_compaction import CompactionNode, create_recall_tool, forget
 from langgraph_compaction.archive import archive_of, perform
 from langgraph_compaction.recall.answering import CLEARED
-from tests.support.doubles import WINDOW, Summaries, loop, request, shows_digest, worker
+from tests.support.doubles import THREAD, WINDOW, Summaries, loop, request, shows_digest, worker
 from tests.support.runtimes import runtime
 
-THREAD: Any = {"configurable": {"thread_id": "t"}, "recursion_limit": 1_000}
 STEPS = 40
 TOOL = create_recall_tool()
 

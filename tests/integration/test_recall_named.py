@@ -1,7 +1,5 @@
 """The setting ``recall_tool`` and the agent's tools: what does not match is noticed."""
 
-import logging
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,6 +17,7 @@ from langgraph_compaction import (
 )
 from langgraph_compaction.middleware import CompactionMiddleware
 from tests.support.doubles import ScriptedModel, work
+from tests.support.logs import warnings_in
 from tests.support.runtimes import runtime
 
 
@@ -50,12 +49,6 @@ def node(**options: Any) -> CompactionNode:
     return CompactionNode(ExtractiveSummarizer(), context_window=8_000, **options)
 
 
-@pytest.fixture
-def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    caplog.set_level(logging.WARNING, "langgraph_compaction")
-    return lambda: [one.message for one in caplog.records if one.levelno == logging.WARNING]
-
-
 def test_a_name_that_none_of_the_nodes_tools_has_is_refused() -> None:
     unnamed = {"type": "object", "properties": {"name": {"type": "string"}}}
     with pytest.raises(ConfigurationError) as caught:
@@ -81,20 +74,20 @@ def test_the_name_of_a_recall_tool_that_is_there_is_the_remedy() -> None:
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: type(form).__name__)
 def test_a_tool_of_that_name_is_found_in_any_form(
-    form: Any, warnings: Callable[[], list[str]]
+    form: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     node(tools=[PROVIDERS_OWN, work, form], recall_tool="recall")
-    assert warnings() == []
+    assert warnings_in(caplog) == []
 
 
 @pytest.mark.parametrize(("most", "times"), [(1_999, 1), (2_000, 0), (None, 0), ("auto", 0)])
 def test_pages_that_would_be_clipped_are_logged(
-    most: Any, times: int, warnings: Callable[[], list[str]]
+    most: Any, times: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     tools = [PROVIDERS_OWN, work, create_recall_tool(search=False)]
     settings: Any = {"max_result_tokens": most, "recall_tool": "recall", "context_window": 8_000}
     CompactionNode(ExtractiveSummarizer(), tools=tools, **settings)
-    assert len(warnings()) == times
+    assert len(warnings_in(caplog)) == times
     agent = create_agent(
         ScriptedModel(reply=lambda _: AIMessage("Hm.")),
         [work, create_recall_tool(search=False)],
@@ -102,30 +95,30 @@ def test_pages_that_would_be_clipped_are_logged(
     )
     for _ in range(2):
         agent.invoke({"messages": [HumanMessage("Go on.")]})
-    assert len(warnings()) == 2 * times
-    for said in warnings():
+    assert len(warnings_in(caplog)) == 2 * times
+    for said in warnings_in(caplog):
         assert "may have 1999 tokens, but a page of the recall tool up to 2000" in said
         assert "max_tokens of create_recall_tool" in said
         assert "raise max_result_tokens" in said
 
 
-def test_where_no_tools_are_given_nothing_is_compared(warnings: Callable[[], list[str]]) -> None:
+def test_where_no_tools_are_given_nothing_is_compared(caplog: pytest.LogCaptureFixture) -> None:
     node(recall_tool="recall")
-    assert warnings() == []
+    assert warnings_in(caplog) == []
 
 
-def test_a_recall_tool_that_no_setting_names_is_logged(warnings: Callable[[], list[str]]) -> None:
+def test_a_recall_tool_that_no_setting_names_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     node(tools=[work, recall])  # somebody's own: it may be for something else
-    assert warnings() == []
+    assert warnings_in(caplog) == []
     node(tools=[work, create_recall_tool(name="look_up", search=False)])
-    (said,) = warnings()
+    (said,) = warnings_in(caplog)
     assert said.startswith('recall_tool="look_up" is missing')
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize(("named", "times"), [("look_up", 1), ("recall", 0), (None, 0)])
 async def test_a_tool_that_the_record_calls_otherwise_says_so_once(
-    named: str | None, times: int, asynchronous: bool, warnings: Callable[[], list[str]]
+    named: str | None, times: int, asynchronous: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     compact = node(trigger=("messages", 6), keep=("messages", 2), recall_tool=named)
     messages = [HumanMessage(f"Note {n}. {'It is warm. ' * 30}", id=f"m{n}") for n in range(12)]
@@ -137,8 +130,8 @@ async def test_a_tool_that_the_record_calls_otherwise_says_so_once(
         given = {"first": number, "runtime": runtime(state, {})}
         shown = await recall.ainvoke(given) if asynchronous else recall.invoke(given)
         assert f"Note {number}." in shown
-    assert len(warnings()) == times
-    for said in warnings():
+    assert len(warnings_in(caplog)) == times
+    for said in warnings_in(caplog):
         assert "named 'recall', but placeholders of this thread tell the agent to call" in said
         assert "create_recall_tool(name='look_up')" in said
 
@@ -181,7 +174,7 @@ async def test_a_middleware_says_once_what_does_not_match(
     options: dict[str, Any],
     said: str | None,
     asynchronous: bool,
-    warnings: Callable[[], list[str]],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     model = ScriptedModel(reply=answer if work in tools else lambda _: AIMessage("Done."))
     compaction = CompactionMiddleware(ExtractiveSummarizer(), context_window=8_000, **options)
@@ -193,11 +186,11 @@ async def test_a_middleware_says_once_what_does_not_match(
         state = await agent.ainvoke(state) if asynchronous else agent.invoke(state)
         state["messages"] = [*state["messages"], HumanMessage("Again.")]
     assert len(model.calls) >= 2
-    assert len(warnings()) == (said is not None)
-    assert (said or "") in "".join(warnings())
+    assert len(warnings_in(caplog)) == (said is not None)
+    assert (said or "") in "".join(warnings_in(caplog))
 
 
-def test_a_middleware_compares_every_name_of_a_tool(warnings: Callable[[], list[str]]) -> None:
+def test_a_middleware_compares_every_name_of_a_tool(caplog: pytest.LogCaptureFixture) -> None:
     """As the node does where it is given the tools."""
     compaction = CompactionMiddleware(
         ExtractiveSummarizer(), context_window=8_000, protected_tools=["wrok"]
@@ -206,5 +199,5 @@ def test_a_middleware_compares_every_name_of_a_tool(warnings: Callable[[], list[
     agent: Any = create_agent(model, [work], middleware=[compaction])
     for _ in range(2):
         agent.invoke({"messages": [HumanMessage("Work.")]})
-    assert len(warnings()) == 1
-    assert "did you mean 'work'?" in warnings()[0]
+    assert len(warnings_in(caplog)) == 1
+    assert "did you mean 'work'?" in warnings_in(caplog)[0]

@@ -3,7 +3,6 @@ says what to do."""
 
 import logging
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -12,9 +11,8 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
 from langgraph_compaction import CompactionNode, ExtractiveSummarizer, create_recall_tool
-from tests.support.doubles import STEPS, ScriptedModel, loop
+from tests.support.doubles import THREAD, ScriptedModel, loop
 
-THREAD: Any = {"configurable": {"thread_id": "t"}, **STEPS}
 FIRST = "The first reading was 4711 rpm."
 
 

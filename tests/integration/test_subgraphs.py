@@ -15,8 +15,8 @@ from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
 from langgraph_compaction import CompactionRecord, CompactionState, merge_compaction
-from tests.integration.nested import THREAD, Agent, around, asked, run
-from tests.support.doubles import assert_valid, request, result, shows_digest, steps_done
+from tests.integration.nested import Agent, around, asked, run
+from tests.support.doubles import THREAD, assert_valid, request, result, shows_digest, steps_done
 from tests.support.ledger import Ledger
 
 TENS = tuple((first, first + 9) for first in range(1, 40, 10))

@@ -7,8 +7,9 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langgraph_compaction import edit_digest, forget
-from tests.integration.travelling import THREAD, Line, line, numbered
+from tests.integration.travelling import Line, line, numbered
 from tests.support.background import settle
+from tests.support.doubles import THREAD
 
 __all__ = ["line"]
 

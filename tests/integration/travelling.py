@@ -18,12 +18,12 @@ from langgraph_compaction import CompactionState
 from langgraph_compaction.archive import archive_of, perform
 from langgraph_compaction.delta import DeltaCompactionState
 from tests.support.background import settle
+from tests.support.doubles import THREAD
 from tests.support.folding import node
 from tests.support.ledger import Ledger, mark
 from tests.support.savers import opened
 from tests.support.validity import new_violations, violations
 
-THREAD: Any = {"configurable": {"thread_id": "t"}}
 FOLDS_AT = 8
 """Messages in a view at which a fold is due; of these four stay."""
 

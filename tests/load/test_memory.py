@@ -15,6 +15,7 @@ from langgraph_compaction import CompactionNode, CompactionState
 from langgraph_compaction.plan.counting import token_counter
 from langgraph_compaction.run import background
 from tests.support.background import asettle, begun, settle
+from tests.support.folding import failing
 from tests.support.held import held_by, size_of
 from tests.support.replay import good_summary
 
@@ -33,10 +34,6 @@ def conversation(thread: str) -> list[BaseMessage]:
         AIMessage(f"Pump {n} of {thread}. {TEXT}", id=f"{thread}-{n}") for n in range(MESSAGES)
     )
     return [HumanMessage(f"Check {thread}.", id=f"{thread}-task"), *answers]
-
-
-def failing(_: list[BaseMessage]) -> str:
-    raise RuntimeError("503")
 
 
 async def agood(messages: list[BaseMessage]) -> str:

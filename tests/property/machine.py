@@ -53,12 +53,12 @@ from langgraph_compaction.run.context import place_of
 from langgraph_compaction.state import UNSET
 from tests.support.background import begun, settle
 from tests.support.branches import Branch, State
+from tests.support.doubles import THREAD
 from tests.support.moody import BAD, Moody
 from tests.support.promises import BrokenPromiseError, Fault, Promise, Tally, expect
 from tests.support.runtimes import runtime
 from tests.support.sources import Extracts, Sources
 
-THREAD: Any = {"configurable": {"thread_id": "t"}}
 PROSE = "The pump was opened, cleaned and closed again, and runs without a fault. "
 SIZES = {"short": 1, "middle": 4, "long": 12, "huge": 90}
 CLEARS = {"clear": True, "clear_min_chars": 50, "clear_keep": 1, "clear_min_share": 0.0}

@@ -18,7 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph_compaction.middleware import CompactionMiddleware
 from tests.support.doubles import (
     DIGEST_WORD,
-    STEPS,
+    THREAD,
     WINDOW,
     ScriptedModel,
     Summaries,
@@ -31,7 +31,6 @@ from tests.support.doubles import (
     work,
 )
 
-THREAD: Any = {"configurable": {"thread_id": "t"}, **STEPS}
 OURS = "CompactionMiddleware.before_model"
 """The step of our middleware in the agent's graph."""
 WAYS = ("stream", "astream")

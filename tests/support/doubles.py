@@ -34,6 +34,8 @@ from tests.support.validity import violations
 
 STEPS: Any = {"recursion_limit": 1_000}
 """Config for runs of many steps."""
+THREAD: Any = {"configurable": {"thread_id": "t"}, **STEPS}
+"""The config of a run in the one thread that most tests need."""
 
 WINDOW = 2_500
 """Tokens of the agent's window. A step takes about 150, so a fold is due after some twelve."""

@@ -17,12 +17,17 @@ class Recorder:
     """Keeps its prompts, and answers with a function of the messages."""
 
     def __init__(self, answer: Callable[[list[BaseMessage]], str] = lambda _: DIGEST) -> None:
-        self.prompts: list[str] = []
+        self.calls: list[list[BaseMessage]] = []
         self.answer = answer
 
     def __call__(self, messages: list[BaseMessage]) -> str:
-        self.prompts.append("\n".join(str(message.content) for message in messages))
+        self.calls.append(messages)
         return self.answer(messages)
+
+    @property
+    def prompts(self) -> list[str]:
+        """The text of each prompt."""
+        return ["\n".join(str(message.content) for message in call) for call in self.calls]
 
     @property
     def read(self) -> str:
@@ -33,6 +38,11 @@ class Recorder:
 def accepted(messages: list[BaseMessage]) -> str:
     """A summariser that always writes the same digest."""
     return DIGEST
+
+
+def failing(messages: list[BaseMessage]) -> str:
+    """A summariser that is down."""
+    raise ConnectionError("down")
 
 
 def node(model: Any = accepted, **values: Any) -> CompactionNode:

@@ -4,7 +4,7 @@ A mutation changes one place of a record. It is made from the record itself, so 
 later version adds is mutated as well.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +21,7 @@ from langgraph_compaction.record import (
     Render,
 )
 from tests.support import folding
+from tests.support.folding import failing
 from tests.support.pruning import applied
 from tests.support.replay import good_summary
 
@@ -98,10 +99,6 @@ def work(count: int, *, start: int = 0, named: bool = True) -> list[BaseMessage]
         for number, message in enumerate(found, 4 * start):
             message.id = f"m{number}"
     return found
-
-
-def failing(messages: Sequence[BaseMessage]) -> str:
-    raise ConnectionError("The summariser is down.")
 
 
 def _thread(*, named: bool = True, **values: Any) -> Real:

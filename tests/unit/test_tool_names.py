@@ -1,7 +1,5 @@
 """Names of tools in the settings that no tool has: told once, with what was meant, and no error."""
 
-import logging
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +8,7 @@ from langchain_core.messages import HumanMessage
 from langgraph_compaction import CompactionNode, CompactionSettings, ExtractiveSummarizer
 from langgraph_compaction.middleware import CompactionMiddleware
 from langgraph_compaction.plan.tool_names import MOST_NAMES, listed, unknown_names
+from tests.support.logs import warnings_in
 
 
 def load_skill(name: str) -> str:
@@ -25,21 +24,15 @@ def search(query: str) -> str:
 TOOLS = [load_skill, search, {"type": "web_search_20250305"}]
 
 
-@pytest.fixture
-def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    caplog.set_level(logging.WARNING, "langgraph_compaction")
-    return lambda: [one.message for one in caplog.records if one.levelno == logging.WARNING]
-
-
 def node(**options: Any) -> CompactionNode:
     return CompactionNode(ExtractiveSummarizer(), context_window=8_000, **options)
 
 
 def test_a_protected_tool_that_is_misspelt_is_told_with_what_was_meant(
-    warnings: Callable[[], list[str]],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     node(tools=TOOLS, protected_tools=["load_skil", "search", "load_skil"])
-    (said,) = warnings()
+    (said,) = warnings_in(caplog)
     assert said.startswith(
         "protected_tools: 'load_skil' is none of the agent's tools (load_skill, search); "
         "did you mean 'load_skill'?"
@@ -47,9 +40,9 @@ def test_a_protected_tool_that_is_misspelt_is_told_with_what_was_meant(
     assert said.endswith("Where a tool of that name is bound elsewhere, nothing is wrong.")
 
 
-def test_without_a_likely_name_none_is_proposed(warnings: Callable[[], list[str]]) -> None:
+def test_without_a_likely_name_none_is_proposed(caplog: pytest.LogCaptureFixture) -> None:
     node(tools=TOOLS, settings=CompactionSettings(protected_tools=("deploy",)))
-    (said,) = warnings()
+    (said,) = warnings_in(caplog)
     assert "'deploy' is none of the agent's tools (load_skill, search). Where" in said
 
 
@@ -60,9 +53,9 @@ def test_without_a_likely_name_none_is_proposed(warnings: Callable[[], list[str]
         [{"type": "human"}, {"contains": "x", "type": "tool", "name": "serch"}],
     ],
 )
-def test_a_pinned_tool_is_looked_for_too(pinned: Any, warnings: Callable[[], list[str]]) -> None:
+def test_a_pinned_tool_is_looked_for_too(pinned: Any, caplog: pytest.LogCaptureFixture) -> None:
     node(tools=TOOLS, pinned=pinned)
-    (said,) = warnings()
+    (said,) = warnings_in(caplog)
     assert said.startswith("pinned: 'serch' is none")
     assert "did you mean 'search'?" in said
 
@@ -81,13 +74,13 @@ def test_a_pinned_tool_is_looked_for_too(pinned: Any, warnings: Callable[[], lis
     ],
 )
 def test_what_matches_or_is_not_known_is_not_told(
-    options: Any, warnings: Callable[[], list[str]]
+    options: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     node(**options)
-    assert warnings() == []
+    assert warnings_in(caplog) == []
 
 
-def test_settings_of_a_thread_are_not_compared(warnings: Callable[[], list[str]]) -> None:
+def test_settings_of_a_thread_are_not_compared(caplog: pytest.LogCaptureFixture) -> None:
     """There the tool may be bound in some runs only."""
     state = {
         "messages": [HumanMessage("Go on.", id="h")],
@@ -96,14 +89,14 @@ def test_settings_of_a_thread_are_not_compared(warnings: Callable[[], list[str]]
     }
     compact = node(tools=TOOLS)
     assert compact.invoke(state) == {}
-    assert warnings() == []
+    assert warnings_in(caplog) == []
 
 
-def test_the_middleware_says_it_once(warnings: Callable[[], list[str]]) -> None:
+def test_the_middleware_says_it_once(caplog: pytest.LogCaptureFixture) -> None:
     CompactionMiddleware(
         ExtractiveSummarizer(), context_window=8_000, tools=TOOLS, protected_tools=["serch"]
     )
-    assert len(warnings()) == 1
+    assert len(warnings_in(caplog)) == 1
 
 
 def test_a_long_list_of_tools_is_cut_short_and_none_is_said() -> None:
