@@ -85,6 +85,10 @@ class TokenCounter:
         """One sentence where the estimate counts because no vocabulary could be loaded."""
         return None if self._vocabulary is None else self._vocabulary.notice()
 
+    def load(self) -> None:
+        """Load the vocabulary, which may take seconds; whether it can be had shows only then."""
+        self._text("a")
+
     def text(self, text: str) -> int:
         """Tokens of a plain text; the names of special tokens in it are plain text, too."""
         return self._text(text)

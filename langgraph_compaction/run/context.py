@@ -24,6 +24,14 @@ class RunSettings(NamedTuple):
     in_context: Any
 
 
+def present_config() -> RunnableConfig:
+    """The config of the run that this is called in; empty outside of one."""
+    try:
+        return get_config()
+    except RuntimeError:  # LangGraph's answer outside a run
+        return {}
+
+
 def run_settings(config: RunnableConfig | None = None) -> RunSettings:
     """What a run says of settings; None where it says nothing, or where there is no run.
 
@@ -32,14 +40,7 @@ def run_settings(config: RunnableConfig | None = None) -> RunSettings:
     Args:
         config: the run's config; None: that of the run this is called in.
     """
-    if config is None:
-        try:
-            config = get_config()
-        except RuntimeError:  # LangGraph's answer outside a run
-            return RunSettings(None, None)
-    return RunSettings(
-        (config.get("configurable") or {}).get(SETTINGS_KEY), _of(_runtime("context"))
-    )
+    return RunSettings(_configurable(config).get(SETTINGS_KEY), _of(_runtime("context")))
 
 
 def place_of(config: RunnableConfig | None = None) -> tuple[str, ...] | None:
@@ -68,12 +69,7 @@ def run_of(config: RunnableConfig | None = None) -> str:
 
 
 def _configurable(config: RunnableConfig | None) -> Mapping[str, Any]:
-    if config is None:
-        try:
-            config = get_config()
-        except RuntimeError:  # LangGraph's answer outside a run
-            return {}
-    return config.get("configurable") or {}
+    return (present_config() if config is None else config).get("configurable") or {}
 
 
 RUN_STORE = "run"
@@ -113,12 +109,7 @@ def archive_for(given: BaseStore | str | None, config: RunnableConfig | None) ->
             "graph with one, builder.compile(store=...), or give the node one, archive=... (with "
             "archive=None the messages are dropped for good)."
         )
-    if config is None:
-        try:
-            config = get_config()
-        except RuntimeError:  # LangGraph's answer outside a run
-            config = {}
-    return archive_of(store, config)
+    return archive_of(store, present_config() if config is None else config)
 
 
 def _runtime(name: str) -> Any:
