@@ -11,7 +11,6 @@ from typing import Annotated, Any, NotRequired, Unpack, cast
 
 from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 from typing_extensions import TypedDict, override
@@ -21,11 +20,11 @@ from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.given import tool_warnings
 from langgraph_compaction.handoffs import with_record, without_strange_record
 from langgraph_compaction.looking import Explanation, Measurement
-from langgraph_compaction.node import CompactionNode
+from langgraph_compaction.node import CompactionNode, visits_of
 from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.recovery import Recovery
 from langgraph_compaction.rivals import Rivals, in_request
-from langgraph_compaction.run.context import place_of
+from langgraph_compaction.run.context import place_of, present_config
 from langgraph_compaction.run.reporting import logger
 from langgraph_compaction.state import (
     COMPACTION_KEY,
@@ -34,7 +33,6 @@ from langgraph_compaction.state import (
     merge_compaction,
     merge_settings,
     read_state,
-    updated,
 )
 from langgraph_compaction.view.live import sent_with
 from langgraph_compaction.visiting import most_result_tokens
@@ -119,7 +117,7 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         options.setdefault("name", type(self).__name__)
         self.node = CompactionNode(model, **options)
         # "model" is the name of create_agent's own node.
-        self._visits = self.node._visits  # noqa: SLF001  # the node's other door
+        self._visits = visits_of(self.node)
         self._recovery = Recovery(self._visits, "model", prune=False)
         if self.node.messages_key != MESSAGES_KEY:
             raise ConfigurationError(
@@ -167,7 +165,7 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
     ) -> dict[str, Any] | None:
         """Visit the thread as `CompactionNode.invoke` does: fold what has to be folded."""
         self._watch(state)
-        return self.node.invoke(state, get_config()) or None
+        return self.node.invoke(state, present_config()) or None
 
     @override
     async def abefore_model(
@@ -175,7 +173,7 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
     ) -> dict[str, Any] | None:
         """Visit the thread asynchronously; see `before_model`."""
         self._watch(state)
-        return await self.node.ainvoke(state, get_config()) or None
+        return await self.node.ainvoke(state, present_config()) or None
 
     @override
     def wrap_model_call(
@@ -187,18 +185,12 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
 
         Refused as too long, the call is made once more with a view that was reduced.
         """
-        state, update = self._seen(request), dict[str, Any]()
-        while True:  # it ends: a reduced state remembers that it was reduced
-            try:
-                response = handler(self._viewed(request, state))
-            except Exception as error:
-                reduced = self._recovery.update(state, error, get_config())
-                if reduced is None:
-                    raise
-                update = reduced
-                state = updated(state, update)
-            else:
-                return self._with_update(request, response, update)
+        response, update = self._recovery.call(
+            lambda state: handler(self._viewed(request, state)),
+            self._seen(request),
+            present_config(),
+        )
+        return self._with_update(request, response, update)
 
     @override
     async def awrap_model_call(
@@ -207,18 +199,12 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         handler: Callable[[ModelRequest[ContextT]], Awaitable[ModelResponse[ResponseT]]],
     ) -> ModelResponse[ResponseT] | ExtendedModelResponse[ResponseT]:
         """Call the model with the view asynchronously; see `wrap_model_call`."""
-        state, update = self._seen(request), dict[str, Any]()
-        while True:
-            try:
-                response = await handler(self._viewed(request, state))
-            except Exception as error:
-                reduced = await self._recovery.aupdate(state, error, get_config())
-                if reduced is None:
-                    raise
-                update = reduced
-                state = updated(state, update)
-            else:
-                return self._with_update(request, response, update)
+        response, update = await self._recovery.acall(
+            lambda state: handler(self._viewed(request, state)),
+            self._seen(request),
+            present_config(),
+        )
+        return self._with_update(request, response, update)
 
     @override
     def wrap_tool_call(
@@ -297,7 +283,7 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         own = request.state["messages"]
         if not update or [m.id for m in own] != [m.id for m in request.messages]:
             return response
-        self._recovery.committed(update, get_config())
+        self._visits.note(update, present_config())
         return ExtendedModelResponse(model_response=response, command=Command(update=update))
 
     def _compare(self, tools: Sequence[Any]) -> None:

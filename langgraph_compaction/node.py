@@ -28,20 +28,12 @@ from langgraph_compaction.plan.decision import decide
 from langgraph_compaction.resolving import AgentLimits
 from langgraph_compaction.run.cascade import build_models, tiers_of
 from langgraph_compaction.run.context import RUN_STORE, checked_archive
-from langgraph_compaction.run.drivers import adrive, drive
 from langgraph_compaction.run.models import agent_model_of, model_limits, model_name
 from langgraph_compaction.run.reporting import Hook, checked_hook
-from langgraph_compaction.run.streams import akeep_from_stream, keep_from_stream
 from langgraph_compaction.settings import CompactionSettings
 from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, SETTINGS_KEY
 from langgraph_compaction.view.live import sent_with
-from langgraph_compaction.visiting import (
-    Keys,
-    Update,
-    Visits,
-    most_result_tokens,
-    steps_of,
-)
+from langgraph_compaction.visiting import Keys, Update, Visits, most_result_tokens
 
 
 class CompactionNode(Runnable[Any, Update]):
@@ -176,20 +168,16 @@ class CompactionNode(Runnable[Any, Update]):
                 it is a refusal of the caller or an error of the program, and a
                 ConfigurationError where ``redact`` fails.
         """
-        visit, performer = self._visits.begin(input, config)
-        update = self._visits.update(drive(steps_of(visit, performer), performer))
-        view, made_up = self._noted(input, update, config)
-        keep_from_stream(made_up, config)
-        return update | view
+        update = self._visits.perform(self._visits.begin(input, config))
+        self._visits.note(update, config)
+        return self._visits.with_view(input, update, config)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
         """Visit a thread asynchronously; see `invoke`."""
         await self._visits.ready()
-        visit, performer = self._visits.begin(input, config)
-        update = self._visits.update(await adrive(steps_of(visit, performer), performer))
-        view, made_up = self._noted(input, update, config)
-        await akeep_from_stream(made_up, config)
-        return update | view
+        update = await self._visits.aperform(self._visits.begin(input, config))
+        self._visits.note(update, config)
+        return await self._visits.awith_view(input, update, config)
 
     def view(self, state: Any, system: str | SystemMessage | None = None) -> list[BaseMessage]:
         """The messages to call the agent's model with.
@@ -220,7 +208,7 @@ class CompactionNode(Runnable[Any, Update]):
             RecordError, RecordVersionError: the record cannot be read.
         """
         counter = self._visits.counter
-        counter.text("a")  # whether there is a vocabulary shows at the first count
+        counter.load()  # so that its name says what counts
         return measured(decide(self._visits.at(state, config)), counter)
 
     def explain(self, state: Any, config: RunnableConfig | None = None) -> Explanation:
@@ -270,9 +258,7 @@ class CompactionNode(Runnable[Any, Update]):
 
         return path
 
-    def _noted(
-        self, state: Any, update: Update, config: RunnableConfig | None
-    ) -> tuple[Update, list[BaseMessage]]:
-        """What a visit writes besides, and what of it is no message of the state."""
-        self._visits.note(update, config)
-        return self._visits.output(state, update)
+
+def visits_of(compact: CompactionNode) -> Visits:
+    """The visits of a node, for those in the package that make visits of their own."""
+    return compact._visits  # noqa: SLF001  # of this module

@@ -18,11 +18,11 @@ from langgraph.types import Command, Send
 from typing_extensions import override
 
 from langgraph_compaction.errors import ConfigurationError
-from langgraph_compaction.node import CompactionNode
+from langgraph_compaction.node import CompactionNode, visits_of
 from langgraph_compaction.recovery import Recovery
 from langgraph_compaction.run.passing import copied
 from langgraph_compaction.state import updated
-from langgraph_compaction.visiting import Update, Visits
+from langgraph_compaction.visiting import Update
 
 _PUSHED = "__pregel_push"
 """First part of ``langgraph_path`` in the metadata of a task that a `Send` has started."""
@@ -65,8 +65,8 @@ class _Handling(Runnable[Any, "Command[Any]"]):
     """What is done about one error of a node."""
 
     def __init__(self, compact: CompactionNode, failed: NodeError, retry: str | None) -> None:
-        self._compact = compact
-        self._recovery = Recovery(_visits_of(compact), failed.node, prune=True)
+        self._visits = visits_of(compact)
+        self._recovery = Recovery(self._visits, failed.node, prune=True)
         self._failed = failed.node
         self._retry = retry or failed.node
         # In a run that goes on where another one ended, LangGraph has the error's text alone.
@@ -80,6 +80,7 @@ class _Handling(Runnable[Any, "Command[Any]"]):
         update = self._recovery.update(input, self._error, config)
         if update is None:
             raise copied(self._error)
+        update = self._visits.with_view(input, update, config)
         return self._next(self._retry, input, update, config)
 
     @override
@@ -91,6 +92,7 @@ class _Handling(Runnable[Any, "Command[Any]"]):
         update = await self._recovery.aupdate(input, self._error, config)
         if update is None:
             raise copied(self._error)
+        update = await self._visits.awith_view(input, update, config)
         return self._next(self._retry, input, update, config)
 
     def _as_without_handler(self, state: Any, config: RunnableConfig | None) -> Command[Any]:
@@ -103,10 +105,10 @@ class _Handling(Runnable[Any, "Command[Any]"]):
         """Go to a node with the update: in the graph's state, or in what a `Send` brought."""
         path = ((config or {}).get("metadata") or {}).get("langgraph_path") or ()
         if next(iter(path), None) != _PUSHED:
-            self._recovery.committed(update, config)
+            self._visits.note(update, config)
             return Command(update=update, goto=node)
         # What was sent is that branch's own: its record is no other branch's, nor the graph's.
-        sent = updated(state, update, messages_key=self._compact.messages_key)
+        sent = updated(state, update, messages_key=self._visits.keys.messages)
         return Command(goto=Send(node, sent))
 
 
@@ -145,11 +147,7 @@ def with_overflow_recovery(
 
 
 class _Recovering(Runnable[Any, Any]):
-    """A model that is called with a view, and with a smaller one where that is refused.
-
-    The loops end: a reduced state remembers that it was reduced, so the next overflow is a
-    `BudgetError`.
-    """
+    """A model that is called with a view, and with a smaller one where that is refused."""
 
     def __init__(
         self, model: Runnable[Any, Any], compact: CompactionNode, system: str | SystemMessage | None
@@ -157,68 +155,58 @@ class _Recovering(Runnable[Any, Any]):
         self.name = model.get_name()
         self._model = model
         self._compact = compact
-        self._recovery = Recovery(_visits_of(compact), self.get_name(), prune=False)
+        self._recovery = Recovery(visits_of(compact), self.get_name(), prune=False)
         self._system = system
 
     @override
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        state = self._state(input)
-        while True:
-            try:
-                return self._model.invoke(self._view(state), config, **kwargs)
-            except Exception as error:  # noqa: BLE001  # _reduced raises what it is not for
-                state = self._reduced(state, error, config)
+        def answer(state: Any) -> Any:
+            return self._model.invoke(self._view(state), config, **kwargs)
+
+        return self._recovery.call(answer, self._state(input), config)[0]
 
     @override
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        state = self._state(input)
-        while True:
-            try:
-                return await self._model.ainvoke(self._view(state), config, **kwargs)
-            except Exception as error:  # noqa: BLE001  # the same
-                state = await self._areduced(state, error, config)
+        async def answer(state: Any) -> Any:
+            return await self._model.ainvoke(self._view(state), config, **kwargs)
+
+        return (await self._recovery.acall(answer, self._state(input), config))[0]
 
     @override
     def stream(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[Any]:
-        state = self._state(input)
-        while True:
+        def opened(state: Any) -> tuple[list[Any], Iterator[Any]]:
             chunks = self._model.stream(self._view(state), config, **kwargs)
-            held: list[Any] = []
-            try:
-                for chunk in chunks:
-                    held.append(chunk)
-                    if not _says_nothing(chunk):
-                        break
-            except Exception as error:  # noqa: BLE001  # _reduced raises what it is not for
-                state = self._reduced(state, error, config)
-                continue
-            yield from held
-            yield from chunks
-            return
+            held = []
+            for chunk in chunks:
+                held.append(chunk)
+                if not _says_nothing(chunk):
+                    break
+            return held, chunks
+
+        (held, chunks), _ = self._recovery.call(opened, self._state(input), config)
+        yield from held
+        yield from chunks
 
     @override
     async def astream(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[Any]:
-        state = self._state(input)
-        while True:
+        async def opened(state: Any) -> tuple[list[Any], AsyncIterator[Any]]:
             chunks = self._model.astream(self._view(state), config, **kwargs)
-            held: list[Any] = []
-            try:
-                async for chunk in chunks:
-                    held.append(chunk)
-                    if not _says_nothing(chunk):
-                        break
-            except Exception as error:  # noqa: BLE001  # the same
-                state = await self._areduced(state, error, config)
-                continue
-            for chunk in held:
-                yield chunk
+            held = []
             async for chunk in chunks:
-                yield chunk
-            return
+                held.append(chunk)
+                if not _says_nothing(chunk):
+                    break
+            return held, chunks
+
+        (held, chunks), _ = await self._recovery.acall(opened, self._state(input), config)
+        for chunk in held:
+            yield chunk
+        async for chunk in chunks:
+            yield chunk
 
     def _state(self, given: Any) -> Any:
         """The graph's state, or one of nothing but the messages that were given."""
@@ -231,20 +219,6 @@ class _Recovering(Runnable[Any, Any]):
 
     def _view(self, state: Any) -> list[BaseMessage]:
         return self._compact.view(state, self._system)
-
-    def _reduced(self, state: Any, error: Exception, config: RunnableConfig | None) -> Any:
-        return self._with(state, self._recovery.update(state, error, config), error)
-
-    async def _areduced(self, state: Any, error: Exception, config: RunnableConfig | None) -> Any:
-        return self._with(state, await self._recovery.aupdate(state, error, config), error)
-
-    def _with(self, state: Any, update: Update | None, error: Exception) -> Any:
-        """The state with the smaller record; the error again where there is none."""
-        if update is None:
-            raise error
-        # The view is computed from the record: the state need not have a channel for it.
-        beside = self._compact.output_messages_key
-        return updated(state, {key: value for key, value in update.items() if key != beside})
 
 
 def _says_nothing(chunk: Any) -> bool:
@@ -266,7 +240,3 @@ def _check_retry(retry: Any) -> None:
             f"retry: {retry!r} is no name of a node. Pass the name of the node to run next, or "
             "leave it out for the one that failed."
         )
-
-
-def _visits_of(compact: CompactionNode) -> Visits:
-    return compact._visits  # noqa: SLF001  # the node's other door

@@ -15,6 +15,7 @@ from langchain_core.messages import BaseMessage, RemoveMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import BaseStore
 
+from langgraph_compaction.archive import Archive
 from langgraph_compaction.digest.redaction import Redact
 from langgraph_compaction.engine import Steps, compaction_steps
 from langgraph_compaction.engine.background import background_steps, due
@@ -32,9 +33,10 @@ from langgraph_compaction.plan.schemas import beside_messages
 from langgraph_compaction.run.attempts import Attempts
 from langgraph_compaction.run.background import BackgroundFolds, FoldSlot
 from langgraph_compaction.run.context import archive_for, place_of, run_of, run_settings
-from langgraph_compaction.run.drivers import Performer
+from langgraph_compaction.run.drivers import Performer, adrive, drive
 from langgraph_compaction.run.made import MadeFolds, Place
 from langgraph_compaction.run.reporting import Hook, Report, logger, reporter
+from langgraph_compaction.run.streams import akeep_from_stream, keep_from_stream
 from langgraph_compaction.run.telling import ALL_THREADS, ToldTexts
 from langgraph_compaction.run.tiers import Tier
 from langgraph_compaction.settings import CompactionSettings
@@ -53,6 +55,18 @@ Update = dict[str, Any]
 
 MOST_WARNINGS = 20
 """Warnings of different texts that one node logs; further ones would be of the same kinds."""
+
+
+class Begun(NamedTuple):
+    """A visit that is to be made.
+
+    Attributes:
+        steps: what it does; not started yet.
+        performer: performs the effects of the steps.
+    """
+
+    steps: Steps
+    performer: Performer
 
 
 class Keys(NamedTuple):
@@ -118,7 +132,7 @@ class Visits:
     async def ready(self) -> None:
         """Load the vocabulary, which may take seconds and is not for the event loop, once."""
         if not self._counted:
-            await asyncio.to_thread(self.counter.text, "a")
+            await asyncio.to_thread(self.counter.load)
             self._counted = True
 
     def at(self, state: Any, config: RunnableConfig | None = None) -> Visit:
@@ -163,10 +177,27 @@ class Visits:
             live=live,
         )
 
-    def begin(
+    def begin(self, state: Any, config: RunnableConfig | None) -> Begun:
+        """An ordinary visit, with a fold beside the agent or without.
+
+        Args:
+            state: the graph's state.
+            config: the run's config.
+
+        Raises:
+            ConfigurationError: the node's own settings ask for a prune, and the run has no store or
+                no thread.
+            MissingChannelError, RecordError, RecordVersionError: as `at`.
+        """
+        visit, performer = self.prepared(state, config)
+        slot = performer.slot
+        steps = compaction_steps(visit) if slot is None else background_steps(visit, slot.fold)
+        return Begun(steps, performer)
+
+    def prepared(
         self, state: Any, config: RunnableConfig | None, *, prune: bool = True
     ) -> tuple[Visit, Performer]:
-        """What a visit looks at, and what performs its effects.
+        """What a visit looks at, and what performs its effects, whatever its steps are.
 
         Args:
             state: the graph's state.
@@ -174,23 +205,12 @@ class Visits:
             prune: False forbids a prune.
 
         Raises:
-            ConfigurationError: the node's own settings ask for a prune, and the run has no store or
-                no thread.
+            ConfigurationError: as `begin`.
             MissingChannelError, RecordError, RecordVersionError: as `at`.
         """
-        visit, archive = self.at(state, config), None
+        visit = self.at(state, config)
         report, place = reporter(self.hook), place_of(config)
-        if not prune:
-            visit = replace(visit, policy=replace(visit.policy, prune=False))
-        if visit.policy.prune:
-            try:
-                archive = archive_for(self.archive, config)
-            except ConfigurationError as error:
-                if self.settings.history == "prune":
-                    raise
-                # The thread or the run wants it: what is wrong there ends no run.
-                full = replace(visit.policy, prune=False)
-                visit = replace(visit, policy=full, problems=[*visit.problems, str(error)])
+        visit, archive = self._with_archive(visit, config, prune=prune)
         visit, report = self._news(visit, place, report)
         lost = self._made.lost(place, visit.record, visit.messages)
         if lost is not None:
@@ -213,16 +233,39 @@ class Visits:
         slot = self._slot(visit, config)
         return due(visit, None if slot is None else slot.fold)
 
-    # ---- after it
+    # ---- the visit, and after it
 
-    def update(self, change: Change | None) -> Update:
-        """The state update that a visit comes to."""
-        if change is None:
-            return {}
-        update: Update = {self.keys.compaction: change.record}
-        if change.removed:
-            update[self.keys.messages] = [RemoveMessage(id=name) for name in change.removed]
-        return update
+    def perform(self, begun: Begun) -> Update:
+        """Make a visit synchronously.
+
+        Returns:
+            The state update that it comes to; {} where nothing changes.
+        """
+        return self._update(drive(begun.steps, begun.performer))
+
+    async def aperform(self, begun: Begun) -> Update:
+        """Make a visit asynchronously; see `perform`."""
+        return self._update(await adrive(begun.steps, begun.performer))
+
+    def with_view(self, state: Any, update: Update, config: RunnableConfig | None) -> Update:
+        """An update with the view for the channel that has it.
+
+        What the view has and the state has not is kept out of the run's message stream.
+
+        Args:
+            state: the graph's state.
+            update: what is to be written to it.
+            config: the run's config.
+        """
+        view, made_up = self._output(state, update)
+        keep_from_stream(made_up, config)
+        return update | view
+
+    async def awith_view(self, state: Any, update: Update, config: RunnableConfig | None) -> Update:
+        """The same asynchronously; see `with_view`."""
+        view, made_up = self._output(state, update)
+        await akeep_from_stream(made_up, config)
+        return update | view
 
     def note(self, update: Update, config: RunnableConfig | None) -> None:
         """Remember an update that is to reach the state: a later visit tells where it did not."""
@@ -230,13 +273,16 @@ class Visits:
         if record is not None:
             self._made.note(place_of(config), record)
 
-    def output(self, state: Any, update: Update) -> tuple[Update, list[BaseMessage]]:
-        """The view for the channel that has it, and those of its messages that the state lacks.
+    def _update(self, change: Change | None) -> Update:
+        if change is None:
+            return {}
+        update: Update = {self.keys.compaction: change.record}
+        if change.removed:
+            update[self.keys.messages] = [RemoveMessage(id=name) for name in change.removed]
+        return update
 
-        Args:
-            state: the graph's state.
-            update: what is to be written to it.
-        """
+    def _output(self, state: Any, update: Update) -> tuple[Update, list[BaseMessage]]:
+        """The view for the channel that has it, and those of its messages that the state lacks."""
         if not self.keys.output:
             return {}, []
         after = updated(state, update, messages_key=self.keys.messages)
@@ -276,6 +322,23 @@ class Visits:
         report = self._told.telling(report, ALL_THREADS, advice)
         return replace(visit, problems=problems, advice="".join(advice)), report
 
+    def _with_archive(
+        self, visit: Visit, config: RunnableConfig | None, *, prune: bool
+    ) -> tuple[Visit, Archive | None]:
+        """A visit, and where it puts what it prunes; one that prunes nothing where it may not."""
+        if not visit.policy.prune:
+            return visit, None
+        without = replace(visit, policy=replace(visit.policy, prune=False))
+        if not prune:
+            return without, None
+        try:
+            return visit, archive_for(self.archive, config)
+        except ConfigurationError as error:
+            if self.settings.history == "prune":
+                raise
+            # The thread or the run wants it: what is wrong there ends no run.
+            return replace(without, problems=[*visit.problems, str(error)]), None
+
     def _slot(self, visit: Visit, config: RunnableConfig | None) -> FoldSlot | None:
         """Where this thread's fold runs beside the agent; None: nowhere."""
         place = place_of(config) if visit.policy.background else None
@@ -293,9 +356,3 @@ def most_result_tokens(levels: Levels) -> int | None:
     """Tokens that the results of one step may have by a node's own settings; None: any."""
     most = levels.of().policy.render.get("clip_result_bytes")
     return None if most is None else most // BYTES_PER_TOKEN
-
-
-def steps_of(visit: Visit, performer: Performer) -> Steps:
-    """The steps of an ordinary visit, with a fold beside the agent or without."""
-    slot = performer.slot
-    return compaction_steps(visit) if slot is None else background_steps(visit, slot.fold)
