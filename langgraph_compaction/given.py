@@ -18,8 +18,11 @@ from langgraph_compaction.plan.schemas import checked_tools
 from langgraph_compaction.plan.tool_names import unknown_names
 from langgraph_compaction.resolving import AgentLimits
 from langgraph_compaction.run.models import model_name
-from langgraph_compaction.run.reporting import logger
-from langgraph_compaction.settings import CompactionSettings, divided
+from langgraph_compaction.settings import CompactionSettings, divided, shortened
+from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, SETTINGS_KEY, Channels
+
+_CHANNELS = (MESSAGES_KEY, COMPACTION_KEY, SETTINGS_KEY, "llm_input_messages")
+"""What the channels of a node are called, as a rule."""
 
 
 def loaded(given: Any) -> Any:
@@ -78,49 +81,60 @@ def _settings(given: Any) -> CompactionSettings:
     )
 
 
-def checked_output_key(given: Any, taken: Sequence[str]) -> str | None:
-    """The channel for the view.
+def checked_channels(messages: Any, compaction: Any, settings: Any, output: Any) -> Channels:
+    """The channels of a node, by what was given as ``messages_key`` and so on.
 
     Raises:
-        ConfigurationError: it is no name, or the node reads that channel.
+        ConfigurationError: one is no name, or names a channel that another one has.
     """
-    if given is None or (isinstance(given, str) and given and given not in taken):
-        return given
-    raise ConfigurationError(
-        f"output_messages_key: {given!r} has to be the name of a channel of its own, such as "
-        f'"llm_input_messages", and none of {", ".join(map(repr, taken))}.'
-    )
+    given = {
+        "messages_key": messages,
+        "compaction_key": compaction,
+        "settings_key": settings,
+        "output_messages_key": output,
+    }
+    taken: list[str] = []
+    for (parameter, name), example in zip(given.items(), _CHANNELS, strict=True):
+        if parameter == "output_messages_key" and name is None:
+            continue
+        if not isinstance(name, str) or not name.strip() or name in taken:
+            others = f", and none of {', '.join(map(repr, taken))}" if taken else ""
+            raise ConfigurationError(
+                f"{parameter}: {shortened(name)} has to be the name of a channel of its own, such "
+                f'as "{example}"{others}.'
+            )
+        taken.append(name)
+    return Channels(messages, compaction, settings, output)
 
 
-def tool_schemas(
-    given: Any, settings: CompactionSettings, most: int | None
-) -> list[dict[str, Any]]:
-    """Schemas of the agent's tools; what in the settings does not match them is logged.
+def tool_schemas(given: Any, settings: CompactionSettings) -> list[dict[str, Any]]:
+    """Schemas of the agent's tools.
 
     Args:
         given: the tools.
         settings: the node's own settings.
-        most: tokens that the results of one step may have; None: any number.
 
     Raises:
         ConfigurationError: something among them is no tool, or none is the one that
             ``recall_tool`` names.
     """
     schemas = checked_tools(given)
-    if not schemas:
-        return schemas
-    mismatch = tool_mismatch(settings.recall_tool, given)
+    mismatch = tool_mismatch(settings.recall_tool, given) if schemas else None
     if mismatch and settings.recall_tool is not None:
         raise ConfigurationError(mismatch)
-    for warning in tool_warnings(settings, given, most):
-        logger.warning(warning)
     return schemas
 
 
 def tool_warnings(
     settings: CompactionSettings, tools: Sequence[Any], most: int | None
 ) -> list[str]:
-    """What in a node's settings does not match the agent's tools; arguments as `tool_schemas`."""
+    """What in a node's settings does not match the agent's tools.
+
+    Args:
+        settings: the node's own settings.
+        tools: the tools.
+        most: tokens that the results of one step may have; None: any number.
+    """
     # These do no harm where they name no tool, and other agents of the thread may have them.
     named = {
         "protected_tools": settings.protected_tools,

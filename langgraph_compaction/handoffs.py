@@ -18,11 +18,11 @@ from langchain_core.messages import BaseMessage
 from langgraph.types import Command
 
 from langgraph_compaction.record import CompactionRecord
-from langgraph_compaction.state import read_state
+from langgraph_compaction.state import Channels
 from langgraph_compaction.view.anchors import locate
 
 
-def with_record(result: Any, state: Any, *, messages_key: str, compaction_key: str) -> Any:
+def with_record(result: Any, state: Any, channels: Channels) -> Any:
     """What a tool returned, with the thread's record where that has to go along.
 
     That is where it hands messages over to the graph around, among them all that the record covers,
@@ -31,26 +31,22 @@ def with_record(result: Any, state: Any, *, messages_key: str, compaction_key: s
     Args:
         result: what the tool returned; not changed.
         state: the state of its agent.
-        messages_key: name of the channel with the messages, in both graphs.
-        compaction_key: name of the channel with the record, in both graphs.
+        channels: of both graphs.
     """
     if isinstance(result, list):
-        keys = {"messages_key": messages_key, "compaction_key": compaction_key}
-        return [with_record(one, state, **keys) for one in result]
+        return [with_record(one, state, channels) for one in result]
     if not isinstance(result, Command) or result.graph != Command.PARENT:
         return result
     update = result.update
-    if not isinstance(update, Mapping) or compaction_key in update:
+    if not isinstance(update, Mapping) or channels.compaction in update:
         return result
-    messages, record = read_state(state, messages_key=messages_key, compaction_key=compaction_key)
-    if not record or not _brings(update.get(messages_key), messages, record):
+    messages, record = channels.read(state)
+    if not record or not _brings(update.get(channels.messages), messages, record):
         return result
-    return replace(result, update={**update, compaction_key: record})
+    return replace(result, update={**update, channels.compaction: record})
 
 
-def without_strange_record(
-    result: Any, state: Any, *, messages_key: str, compaction_key: str, settings_key: str
-) -> Any:
+def without_foreign_record(result: Any, state: Any, channels: Channels) -> Any:
     """What a tool returned, without the record of a thread that is not its agent's.
 
     The settings that come with such a record go, too: a request in them was for that thread.
@@ -58,26 +54,22 @@ def without_strange_record(
     Args:
         result: what the tool returned; not changed.
         state: the state of its agent.
-        messages_key: name of the channel with the messages.
-        compaction_key: name of the channel with the record.
-        settings_key: name of the channel with the thread's own settings.
+        channels: of that state.
     """
-    keys = {"messages_key": messages_key, "compaction_key": compaction_key}
     if isinstance(result, list):
-        keys["settings_key"] = settings_key
-        return [without_strange_record(one, state, **keys) for one in result]
+        return [without_foreign_record(one, state, channels) for one in result]
     if not isinstance(result, Command) or result.graph is not None:
         return result
     update = result.update
-    if not isinstance(update, Mapping) or not isinstance(update.get(compaction_key), Mapping):
+    if not isinstance(update, Mapping) or not isinstance(update.get(channels.compaction), Mapping):
         return result
-    messages, record = read_state(state, **keys)
-    brought = update.get(messages_key)
+    messages, record = channels.read(state)
+    brought = update.get(channels.messages)
     present = [*messages, *(brought if isinstance(brought, list | tuple) else ())]
     known = {getattr(message, "id", None) for message in present} - {None}
-    if _is_about(known, update[compaction_key], record):
+    if _is_about(known, update[channels.compaction], record):
         return result
-    others = (compaction_key, settings_key)
+    others = (channels.compaction, channels.settings)
     return replace(result, update={key: update[key] for key in update if key not in others})
 
 

@@ -5,7 +5,7 @@ Needs the ``langchain`` extra: ``pip install "langgraph-compaction[langchain]"``
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, NotRequired, Unpack, cast
 
@@ -17,25 +17,15 @@ from typing_extensions import TypedDict, override
 
 from langgraph_compaction.arguments import MiddlewareArguments
 from langgraph_compaction.errors import ConfigurationError
-from langgraph_compaction.given import tool_warnings
-from langgraph_compaction.handoffs import with_record, without_strange_record
+from langgraph_compaction.handoffs import with_record, without_foreign_record
 from langgraph_compaction.looking import Explanation, Measurement
 from langgraph_compaction.node import CompactionNode, visits_of
 from langgraph_compaction.record import CompactionRecord
 from langgraph_compaction.recovery import Recovery
 from langgraph_compaction.rivals import Rivals, in_request
 from langgraph_compaction.run.context import place_of, present_config
-from langgraph_compaction.run.reporting import logger
-from langgraph_compaction.state import (
-    COMPACTION_KEY,
-    MESSAGES_KEY,
-    SETTINGS_KEY,
-    merge_compaction,
-    merge_settings,
-    read_state,
-)
+from langgraph_compaction.state import MESSAGES_KEY, Channels, merge_compaction, merge_settings
 from langgraph_compaction.view.live import sent_with
-from langgraph_compaction.visiting import most_result_tokens
 
 try:
     from langchain.agents.middleware import (
@@ -116,8 +106,9 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         super().__init__()
         options.setdefault("name", type(self).__name__)
         self.node = CompactionNode(model, **options)
-        # "model" is the name of create_agent's own node.
         self._visits = visits_of(self.node)
+        self._channels = self._visits.channels
+        # "model" is the name of create_agent's own node.
         self._recovery = Recovery(self._visits, "model", prune=False)
         if self.node.messages_key != MESSAGES_KEY:
             raise ConfigurationError(
@@ -130,12 +121,8 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
                 "middleware hands the view to the model itself. Leave it out."
             )
         self._rivals = Rivals()
-        # What does not match tools that the node was given, it has told.
-        given = options.get("tools")
-        self._told = bool(given and self._wrong_with(given))
-        keys = self.node.compaction_key, self.node.settings_key
-        if keys != (COMPACTION_KEY, SETTINGS_KEY):
-            self.state_schema = _state_schema(*keys)
+        if self._channels != Channels():
+            self.state_schema = _state_schema(self._channels)
 
     @property
     @override
@@ -164,7 +151,7 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         self, state: CompactionAgentState, runtime: Runtime[ContextT]
     ) -> dict[str, Any] | None:
         """Visit the thread as `CompactionNode.invoke` does: fold what has to be folded."""
-        self._watch(state)
+        self._warn_of_rival(state)
         return self.node.invoke(state, present_config()) or None
 
     @override
@@ -172,7 +159,7 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         self, state: CompactionAgentState, runtime: Runtime[ContextT]
     ) -> dict[str, Any] | None:
         """Visit the thread asynchronously; see `before_model`."""
-        self._watch(state)
+        self._warn_of_rival(state)
         return await self.node.ainvoke(state, present_config()) or None
 
     @override
@@ -187,7 +174,7 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         """
         response, update = self._recovery.call(
             lambda state: handler(self._viewed(request, state)),
-            self._seen(request),
+            self._state_of(request),
             present_config(),
         )
         return self._with_update(request, response, update)
@@ -201,7 +188,7 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         """Call the model with the view asynchronously; see `wrap_model_call`."""
         response, update = await self._recovery.acall(
             lambda state: handler(self._viewed(request, state)),
-            self._seen(request),
+            self._state_of(request),
             present_config(),
         )
         return self._with_update(request, response, update)
@@ -230,37 +217,29 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
     def _handed_over(
         self, request: ToolCallRequest, result: ToolMessage | Command[Any]
     ) -> ToolMessage | Command[Any]:
-        """What a tool returned; see `with_record` and `without_strange_record`."""
-        settings = self.node.settings_key
-        own = without_strange_record(result, request.state, settings_key=settings, **self._keys)
-        return cast("ToolMessage | Command[Any]", with_record(own, request.state, **self._keys))
+        """What a tool returned; see `with_record` and `without_foreign_record`."""
+        own = without_foreign_record(result, request.state, self._channels)
+        found = with_record(own, request.state, self._channels)
+        return cast("ToolMessage | Command[Any]", found)
 
-    @property
-    def _keys(self) -> dict[str, str]:
-        """The channels with messages and record."""
-        return {"messages_key": MESSAGES_KEY, "compaction_key": self.node.compaction_key}
-
-    def _watch(self, state: CompactionAgentState) -> None:
+    def _warn_of_rival(self, state: CompactionAgentState) -> None:
         """Log once where another middleware summarises the thread, too."""
-        self._warn(self._rivals.in_state(place_of(), *read_state(state, **self._keys)))
+        found = self._rivals.in_state(place_of(), *self._channels.read(state))
+        self._visits.warn_once(found)
 
-    def _seen(self, request: ModelRequest[Any]) -> dict[str, Any]:
+    def _state_of(self, request: ModelRequest[Any]) -> dict[str, Any]:
         """The agent's state with the messages of the request, not its own.
 
         Middlewares before this one may have changed them. The record finds its place among them by
         ids.
         """
-        self._warn(in_request(request.messages, request.state["messages"]))
+        self._visits.warn_once(in_request(request.messages, request.state["messages"]))
         return {**request.state, MESSAGES_KEY: request.messages}
-
-    def _warn(self, warning: str | None) -> None:
-        if warning is not None:
-            self._visits.warn_once(warning)
 
     def _viewed(
         self, request: ModelRequest[ContextT], state: Mapping[str, Any]
     ) -> ModelRequest[ContextT]:
-        self._compare(request.tools)
+        self._visits.warn_of_tools(request.tools)  # middlewares bring some to some calls alone
         layout, live = self._visits.layout(state, None)
         if request.system_message is None or not layout.alternates:
             # The agent's prompt stays apart: a middleware behind this one may replace it.
@@ -286,27 +265,12 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         self._visits.note(update, present_config())
         return ExtendedModelResponse(model_response=response, command=Command(update=update))
 
-    def _compare(self, tools: Sequence[Any]) -> None:
-        """Log once where the agent's tools and the node's settings do not match.
 
-        Not only at the first call: other middlewares bring tools to some calls and not to others.
-        """
-        if self._told:
-            return
-        for warning in self._wrong_with(tools):
-            self._told = True
-            logger.warning(warning)
-
-    def _wrong_with(self, tools: Sequence[Any]) -> list[str]:
-        most = most_result_tokens(self._visits.levels)
-        return tool_warnings(self.node.settings, tools, most)
-
-
-def _state_schema(compaction_key: str, settings_key: str) -> type[CompactionAgentState]:
+def _state_schema(named: Channels) -> type[CompactionAgentState]:
     """The channels under other names; `create_agent` adds the rest of the agent's state."""
     channels = {
-        compaction_key: NotRequired[Annotated[CompactionRecord, merge_compaction]],
-        settings_key: NotRequired[Annotated[dict[str, Any], merge_settings]],
+        named.compaction: NotRequired[Annotated[CompactionRecord, merge_compaction]],
+        named.settings: NotRequired[Annotated[dict[str, Any], merge_settings]],
     }
     schema = TypedDict("CompactionAgentState", channels)  # type: ignore[misc]  # not literal
     return cast("type[CompactionAgentState]", schema)

@@ -13,7 +13,7 @@ from langgraph.store.base import BaseStore
 from langgraph_compaction.arguments import SettingValues
 from langgraph_compaction.digest.redaction import Redact, checked_redact
 from langgraph_compaction.given import (
-    checked_output_key,
+    checked_channels,
     chosen_counter,
     counter_for,
     loaded,
@@ -33,7 +33,7 @@ from langgraph_compaction.run.reporting import Hook, checked_hook
 from langgraph_compaction.settings import CompactionSettings
 from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, SETTINGS_KEY
 from langgraph_compaction.view.live import sent_with
-from langgraph_compaction.visiting import Keys, Update, Visits, most_result_tokens
+from langgraph_compaction.visiting import Update, Visits
 
 
 class CompactionNode(Runnable[Any, Update]):
@@ -114,12 +114,11 @@ class CompactionNode(Runnable[Any, Update]):
         **values: Unpack[SettingValues],
     ) -> None:
         self.name = name
-        self.messages_key = messages_key
-        self.compaction_key = compaction_key
-        self.settings_key = settings_key
-        self.output_messages_key = checked_output_key(
-            output_messages_key, (messages_key, compaction_key, settings_key)
-        )
+        channels = checked_channels(messages_key, compaction_key, settings_key, output_messages_key)
+        self.messages_key = channels.messages
+        self.compaction_key = channels.compaction
+        self.settings_key = channels.settings
+        self.output_messages_key = channels.output
         named, agent_model = agent_model, agent_model_of(agent_model)
         window, max_output = model_limits(agent_model)
         settings = loaded(settings)
@@ -129,7 +128,7 @@ class CompactionNode(Runnable[Any, Update]):
         self.settings, levels = settings_levels(settings, values, name, limits)
         self._visits = Visits(
             name=name,
-            keys=Keys(messages_key, compaction_key, settings_key, self.output_messages_key),
+            channels=channels,
             settings=self.settings,
             levels=levels,
             counter=counter,
@@ -139,13 +138,15 @@ class CompactionNode(Runnable[Any, Update]):
                 agent_window=window or self.settings.context_window,
                 count=counter.text,
             ),
-            tools=tool_schemas(tools, self.settings, most_result_tokens(levels)),
+            tools=tool_schemas(tools, self.settings),
             system=None if system_prompt is None else system_message(system_prompt),
             hook=checked_hook(hook),
             redact=checked_redact(redact),
             live=LiveChannels(live_state),
             archive=checked_archive(archive),
         )
+        if self._visits.tools:
+            self._visits.warn_of_tools(tools)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
         """Visit a thread: fold what has to be folded.

@@ -21,7 +21,6 @@ from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.node import CompactionNode, visits_of
 from langgraph_compaction.recovery import Recovery
 from langgraph_compaction.run.passing import copied
-from langgraph_compaction.state import updated
 from langgraph_compaction.visiting import Update
 
 _PUSHED = "__pregel_push"
@@ -108,7 +107,7 @@ class _Handling(Runnable[Any, "Command[Any]"]):
             self._visits.note(update, config)
             return Command(update=update, goto=node)
         # What was sent is that branch's own: its record is no other branch's, nor the graph's.
-        sent = updated(state, update, messages_key=self._visits.keys.messages)
+        sent = self._visits.channels.updated(state, update)
         return Command(goto=Send(node, sent))
 
 

@@ -12,7 +12,6 @@ from langgraph_compaction.engine.overflow import overflow_steps
 from langgraph_compaction.errors import CompactionError
 from langgraph_compaction.plan.excess import wrong_window
 from langgraph_compaction.run.overflow import excess_in
-from langgraph_compaction.state import updated
 from langgraph_compaction.visiting import Begun, Update, Visits
 
 AnswerT = TypeVar("AnswerT")
@@ -60,7 +59,7 @@ class Recovery:
                 reduced = self.update(state, error, config)
                 if reduced is None:
                     raise
-            state, update = self._reduced(state, reduced), reduced
+            state, update = self._visits.channels.updated(state, reduced), reduced
 
     async def acall(
         self, call: Callable[[Any], Awaitable[AnswerT]], state: Any, config: RunnableConfig | None
@@ -74,7 +73,7 @@ class Recovery:
                 reduced = await self.aupdate(state, error, config)
                 if reduced is None:
                     raise
-            state, update = self._reduced(state, reduced), reduced
+            state, update = self._visits.channels.updated(state, reduced), reduced
 
     def update(
         self, state: Any, error: BaseException, config: RunnableConfig | None
@@ -122,10 +121,6 @@ class Recovery:
             self._visits.warn_once(wrong)
         fold = None if performer.slot is None else performer.slot.fold
         return Begun(overflow_steps(visit, excess, node=self._node, fold=fold), performer)
-
-    def _reduced(self, state: Any, update: Update) -> Any:
-        """A state with an update."""
-        return updated(state, update, messages_key=self._visits.keys.messages)
 
 
 @contextmanager

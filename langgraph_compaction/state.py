@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from langchain_core.messages import (
     AnyMessage,
@@ -263,3 +263,27 @@ def read_state(
     messages = read_channel(state, messages_key, "Annotated[list[AnyMessage], add_messages]")
     record = read_channel(state, compaction_key, "Annotated[CompactionRecord, merge_compaction]")
     return messages, {} if record is None else checked_record(record)
+
+
+class Channels(NamedTuple):
+    """Names of the channels that one node reads and writes.
+
+    Attributes:
+        messages: the messages.
+        compaction: the record.
+        settings: the thread's own settings.
+        output: where every visit writes the view; None: nowhere.
+    """
+
+    messages: str = MESSAGES_KEY
+    compaction: str = COMPACTION_KEY
+    settings: str = SETTINGS_KEY
+    output: str | None = None
+
+    def read(self, state: Any) -> tuple[Sequence[BaseMessage], CompactionRecord]:
+        """The transcript and its record; see `read_state`."""
+        return read_state(state, messages_key=self.messages, compaction_key=self.compaction)
+
+    def updated(self, state: Any, update: Mapping[str, Any]) -> Any:
+        """A copy of a state with an update; see `updated`."""
+        return updated(state, update, messages_key=self.messages)

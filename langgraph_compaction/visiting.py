@@ -23,7 +23,7 @@ from langgraph_compaction.engine.events import UNLIMITED
 from langgraph_compaction.engine.tally import Change
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.errors import ConfigurationError
-from langgraph_compaction.given import system_message
+from langgraph_compaction.given import system_message, tool_warnings
 from langgraph_compaction.levels import Levels
 from langgraph_compaction.live import LiveChannels
 from langgraph_compaction.plan.counting import TokenCounter
@@ -35,26 +35,17 @@ from langgraph_compaction.run.background import BackgroundFolds, FoldSlot
 from langgraph_compaction.run.context import archive_for, place_of, run_of, run_settings
 from langgraph_compaction.run.drivers import Performer, adrive, drive
 from langgraph_compaction.run.made import MadeFolds, Place
-from langgraph_compaction.run.reporting import Hook, Report, logger, reporter
+from langgraph_compaction.run.reporting import Hook, Report, reporter
 from langgraph_compaction.run.streams import akeep_from_stream, keep_from_stream
-from langgraph_compaction.run.telling import ALL_THREADS, ToldTexts
+from langgraph_compaction.run.telling import ALL_THREADS, LogOnce, ToldTexts
 from langgraph_compaction.run.tiers import Tier
 from langgraph_compaction.settings import CompactionSettings
-from langgraph_compaction.state import (
-    SETTINGS_KEY,
-    optional_channel,
-    read_channel,
-    read_state,
-    updated,
-)
+from langgraph_compaction.state import SETTINGS_KEY, Channels, optional_channel, read_channel
 from langgraph_compaction.view import Layout, lay_out
 from langgraph_compaction.view.clipping import BYTES_PER_TOKEN
 from langgraph_compaction.view.live import framed, live_text, sent_with
 
 Update = dict[str, Any]
-
-MOST_WARNINGS = 20
-"""Warnings of different texts that one node logs; further ones would be of the same kinds."""
 
 
 class Begun(NamedTuple):
@@ -69,22 +60,6 @@ class Begun(NamedTuple):
     performer: Performer
 
 
-class Keys(NamedTuple):
-    """Names of channels.
-
-    Attributes:
-        messages: the messages.
-        compaction: the record.
-        settings: the thread's own settings.
-        output: where every visit writes the view; None: nowhere.
-    """
-
-    messages: str
-    compaction: str
-    settings: str
-    output: str | None
-
-
 @dataclass(kw_only=True)
 class Visits:
     """What all visits of one node have in common.
@@ -93,7 +68,7 @@ class Visits:
 
     Attributes:
         name: the node's name in the graph.
-        keys: the channels it reads and writes.
+        channels: those it reads and writes.
         settings: the node's own settings.
         levels: resolves them with those of thread and run.
         counter: counts tokens.
@@ -108,7 +83,7 @@ class Visits:
     """
 
     name: str
-    keys: Keys
+    channels: Channels
     settings: CompactionSettings
     levels: Levels
     counter: TokenCounter
@@ -124,7 +99,7 @@ class Visits:
         self.folds = BackgroundFolds()
         self._made = MadeFolds()
         self._told = ToldTexts()
-        self._warned: set[str] = set()
+        self._log = LogOnce()
         self._counted = False
 
     # ---- before a visit
@@ -146,13 +121,11 @@ class Visits:
             MissingChannelError: the state lacks a channel.
             RecordError, RecordVersionError: the record cannot be read.
         """
-        messages, record = read_state(
-            state, messages_key=self.keys.messages, compaction_key=self.keys.compaction
-        )
-        own = optional_channel(state, self.keys.settings)
+        messages, record = self.channels.read(state)
+        own = optional_channel(state, self.channels.settings)
         run = run_settings(config)
         policy, problems = self.levels.of(
-            (f"{self.keys.settings} of the thread", own),
+            (f"{self.channels.settings} of the thread", own),
             (f"{SETTINGS_KEY} of the run's config", run.configured),
             (f"{SETTINGS_KEY} of the run's context", run.in_context),
         )
@@ -269,27 +242,27 @@ class Visits:
 
     def note(self, update: Update, config: RunnableConfig | None) -> None:
         """Remember an update that is to reach the state: a later visit tells where it did not."""
-        record = update.get(self.keys.compaction)
+        record = update.get(self.channels.compaction)
         if record is not None:
             self._made.note(place_of(config), record)
 
     def _update(self, change: Change | None) -> Update:
         if change is None:
             return {}
-        update: Update = {self.keys.compaction: change.record}
+        update: Update = {self.channels.compaction: change.record}
         if change.removed:
-            update[self.keys.messages] = [RemoveMessage(id=name) for name in change.removed]
+            update[self.channels.messages] = [RemoveMessage(id=name) for name in change.removed]
         return update
 
     def _output(self, state: Any, update: Update) -> tuple[Update, list[BaseMessage]]:
         """The view for the channel that has it, and those of its messages that the state lacks."""
-        if not self.keys.output:
+        if not self.channels.output:
             return {}, []
-        after = updated(state, update, messages_key=self.keys.messages)
+        after = self.channels.updated(state, update)
         view = sent_with(*self.layout(after, None))
-        known = {message.id for message in read_channel(after, self.keys.messages, "")}
+        known = {message.id for message in read_channel(after, self.channels.messages, "")}
         made_up = [message for message in view if message.id not in known]
-        return {self.keys.output: view}, made_up
+        return {self.channels.output: view}, made_up
 
     # ---- beside it
 
@@ -308,11 +281,20 @@ class Visits:
         layout = lay_out(visit.messages, visit.record, defaults=visit.policy.render, own=own)
         return layout, visit.live
 
-    def warn_once(self, warning: str) -> None:
-        """Log a warning, unless this node has."""
-        if warning not in self._warned and len(self._warned) < MOST_WARNINGS:
-            self._warned.add(warning)
-            logger.warning(warning)
+    def warn_once(self, warning: str | None) -> None:
+        """Log a warning, unless this node has; None is none."""
+        if warning is not None:
+            self._log.warn(warning, [warning])
+
+    def warn_of_tools(self, tools: Sequence[Any]) -> None:
+        """Log where an agent's tools and the node's settings do not match, until something was.
+
+        An agent's tools may differ from call to call: what was found at one is not told again in
+        the words of another.
+        """
+        if not self._log.has("tools"):
+            most = most_result_tokens(self.levels)
+            self._log.warn("tools", tool_warnings(self.settings, tools, most))
 
     def _news(self, visit: Visit, place: Place | None, report: Report) -> tuple[Visit, Report]:
         """A visit that tells what was not told before, and a report that notes what is told."""

@@ -13,10 +13,12 @@ from threading import Lock
 from typing import Any
 
 from langgraph_compaction.run.made import Place
-from langgraph_compaction.run.reporting import Report
+from langgraph_compaction.run.reporting import Report, logger
 
 MOST_TOLD = 1_000
 """Texts that one node remembers to have told, of all threads together; the oldest give way."""
+MOST_WARNINGS = 20
+"""Warnings of different subjects that one node logs; further ones would be of the same kinds."""
 ALL_THREADS: Place = ()
 """In place of a thread: what is told once for all of them."""
 
@@ -71,3 +73,21 @@ class ToldTexts:
             self._told.move_to_end((place, text))
             while len(self._told) > MOST_TOLD:
                 self._told.popitem(last=False)
+
+
+class LogOnce:
+    """Logs warnings, of each subject once."""
+
+    def __init__(self) -> None:
+        self._subjects: set[str] = set()
+
+    def has(self, subject: str) -> bool:
+        """Whether something of this subject was logged."""
+        return subject in self._subjects
+
+    def warn(self, subject: str, warnings: Sequence[str]) -> None:
+        """Log all of these, unless something of their subject was, or a great deal of others."""
+        if warnings and not self.has(subject) and len(self._subjects) < MOST_WARNINGS:
+            self._subjects.add(subject)
+            for warning in warnings:
+                logger.warning(warning)

@@ -16,8 +16,9 @@ from langgraph.prebuilt import InjectedState
 from langgraph.types import Command
 
 from langgraph_compaction import edit_digest, request_compaction
-from langgraph_compaction.handoffs import without_strange_record
+from langgraph_compaction.handoffs import without_foreign_record
 from langgraph_compaction.middleware import CompactionMiddleware
+from langgraph_compaction.state import Channels
 from tests.support.beside import Beside, beside, steady
 from tests.support.doubles import (
     STEPS,
@@ -129,12 +130,7 @@ def test_the_record_of_an_agent_in_a_tool_stays_out_of_the_thread(way: str, clea
 
 
 def channels(**state: Any) -> Any:
-    keys = {
-        "messages_key": "messages",
-        "compaction_key": "compaction",
-        "settings_key": "compaction_settings",
-    }
-    return lambda result: without_strange_record(result, state, **keys)
+    return lambda result: without_foreign_record(result, state, Channels())
 
 
 def folded(first: int, last: int) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from langgraph_swarm import SwarmState, create_handoff_tool, create_swarm
 
 from langgraph_compaction import CompactionRecord, CompactionState, merge_compaction
 from langgraph_compaction.handoffs import with_record
+from langgraph_compaction.state import Channels
 from tests.integration.teams import EVERY, THREAD, Team, compiled, relay, two_requests
 from tests.support.doubles import loop, request, steps_done, work
 
@@ -177,11 +178,10 @@ def test_parallel_hand_offs_leave_a_thread_that_a_provider_accepts() -> None:
 def test_other_results_of_tools_are_left_alone() -> None:
     messages = [HumanMessage("Go.", id="m")]
     state = {"messages": messages, "compaction": {"revision": 1}}
-    keys = {"messages_key": "messages", "compaction_key": "compaction"}
     brings = {"messages": [*messages, ToolMessage("Done.", tool_call_id="c")]}
 
     def found(result: Any, state: Any = state) -> Any:
-        return with_record(result, state, **keys)
+        return with_record(result, state, Channels())
 
     others: list[Any] = [
         ToolMessage("Done.", tool_call_id="c"),

@@ -21,7 +21,7 @@ from langgraph_compaction import (
     with_overflow_recovery,
 )
 from langgraph_compaction.run.overflow import is_overflow
-from langgraph_compaction.visiting import MOST_WARNINGS
+from langgraph_compaction.run.telling import MOST_WARNINGS
 from tests.integration.overflowing import (
     ANSWER,
     PINNED,
