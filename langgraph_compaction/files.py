@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import yaml
+import yaml  # a requirement of langchain-core's, which this package requires
 
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.plan.counting import check_counter_name
