@@ -14,11 +14,18 @@ from langgraph_compaction.levels import Levels
 from langgraph_compaction.plan.counting import TokenCounter, token_counter
 from langgraph_compaction.plan.pins import pinned_tools
 from langgraph_compaction.plan.recalling import long_pages, tool_mismatch
+from langgraph_compaction.plan.requests import REQUEST_KEY
 from langgraph_compaction.plan.schemas import checked_tools
 from langgraph_compaction.plan.tool_names import unknown_names
 from langgraph_compaction.resolving import AgentLimits
 from langgraph_compaction.run.models import model_name
-from langgraph_compaction.settings import CompactionSettings, divided, shortened
+from langgraph_compaction.settings import (
+    IN_FILES,
+    NAMES,
+    CompactionSettings,
+    divided,
+    shortened,
+)
 from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, SETTINGS_KEY, Channels
 
 _CHANNELS = (MESSAGES_KEY, COMPACTION_KEY, SETTINGS_KEY, "llm_input_messages")
@@ -81,6 +88,38 @@ def _settings(given: Any) -> CompactionSettings:
     )
 
 
+def checked_name(given: Any) -> str:
+    """The name of a node.
+
+    Raises:
+        ConfigurationError: it is none, or cannot stand among settings.
+    """
+    if not isinstance(given, str) or not given.strip():
+        raise ConfigurationError(
+            f'name: {shortened(given)} has to be the node\'s name in the graph, such as "compact".'
+        )
+    if given == REQUEST_KEY or given in (*NAMES, *IN_FILES):
+        raise ConfigurationError(
+            f"name: a node cannot be called {given!r}: among settings its own stand under its "
+            f"name, beside {REQUEST_KEY!r} and the settings for all. Choose another."
+        )
+    return given
+
+
+def checked_target(given: Any) -> str:
+    """The name of the node that a route leads to.
+
+    Raises:
+        ConfigurationError: it is none.
+    """
+    if isinstance(given, str) and given.strip():
+        return given
+    raise ConfigurationError(
+        f"route: {shortened(given)} is no name of a node. Pass that of the node to go to where "
+        'this one has nothing to do, such as compact.route("agent").'
+    )
+
+
 def checked_channels(messages: Any, compaction: Any, settings: Any, output: Any) -> Channels:
     """The channels of a node, by what was given as ``messages_key`` and so on.
 
@@ -93,17 +132,21 @@ def checked_channels(messages: Any, compaction: Any, settings: Any, output: Any)
         "settings_key": settings,
         "output_messages_key": output,
     }
-    taken: list[str] = []
+    taken: dict[str, str] = {}
     for (parameter, name), example in zip(given.items(), _CHANNELS, strict=True):
         if parameter == "output_messages_key" and name is None:
             continue
-        if not isinstance(name, str) or not name.strip() or name in taken:
-            others = f", and none of {', '.join(map(repr, taken))}" if taken else ""
+        if not isinstance(name, str) or not name.strip():
             raise ConfigurationError(
                 f"{parameter}: {shortened(name)} has to be the name of a channel of its own, such "
-                f'as "{example}"{others}.'
+                f'as "{example}".'
             )
-        taken.append(name)
+        if name in taken:
+            raise ConfigurationError(
+                f"{parameter}: {name!r} is the {taken[name]}, too. Each has to be the name of a "
+                "channel of its own."
+            )
+        taken[name] = parameter
     return Channels(messages, compaction, settings, output)
 
 

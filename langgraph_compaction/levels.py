@@ -15,13 +15,7 @@ from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.plan.policy import Policy
 from langgraph_compaction.plan.requests import REQUEST_KEY, read_request
 from langgraph_compaction.resolving import AgentLimits, resolved
-from langgraph_compaction.settings import (
-    IN_FILES,
-    NAMES,
-    CompactionSettings,
-    divided,
-    shortened,
-)
+from langgraph_compaction.settings import CompactionSettings, divided, shortened
 
 REMEMBERED = 64
 """Different settings of threads and runs whose resolution one node remembers."""
@@ -52,16 +46,10 @@ class Levels:
         limits: what is known of the agent's model and the counter.
 
     Raises:
-        ConfigurationError: the node's own settings cannot be resolved, or its name cannot stand
-            among settings.
+        ConfigurationError: the node's own settings cannot be resolved.
     """
 
     def __init__(self, settings: CompactionSettings, *, node: str, limits: AgentLimits) -> None:
-        if not node.strip() or node == REQUEST_KEY or node in (*NAMES, *IN_FILES):
-            raise ConfigurationError(
-                f"name: a node cannot be called {node!r}: among settings its own stand under its "
-                f"name, beside {REQUEST_KEY!r} and the settings for all. Choose another."
-            )
         self._settings = settings
         self._node = node
         self._limits = limits
@@ -116,38 +104,57 @@ class Levels:
         self, below: CompactionSettings, values: Mapping[str, Any]
     ) -> tuple[CompactionSettings, list[str]]:
         """One level over another: what is wrong by itself is left out, then what contradicts."""
-        problems: list[str] = []
-        sound: dict[str, Any] = {}
-        for key, value in values.items():
-            try:
-                below.changed({key: value})
-                if callable(value):
-                    problems.append(f"{key}: a function belongs in code, not here.")
-                else:
-                    sound[key] = value
-            except Exception as error:  # noqa: BLE001  # values of anybody's may do anything
-                problems.append(_told(error, key))
-        try:
-            together = below.changed(sound)
-            resolved(together, self._limits)
+        sound, problems = _each_alone(below, values)
+        together = self._fitting(below, sound)
+        if not isinstance(together, Exception):
             return together, problems
-        except Exception:  # noqa: BLE001, S110  # they contradict each other, or what is below
-            pass
+        # They contradict each other, or what is below: a keep, say, that is above the trigger.
+        # Which of them is at fault nobody can tell, so each is tried by itself over what is in so
+        # far. One that goes in may make room for another, whatever their order (a greater trigger
+        # for a greater keep): as long as one did, the others are tried again.
         refused: dict[str, str] = {}
-        for _ in range(len(sound)):  # one that fits may make room for another
-            left = len(sound)
-            for key, value in list(sound.items()):
-                try:
-                    candidate = below.changed({key: value})
-                    resolved(candidate, self._limits)
-                except Exception as error:  # noqa: BLE001
-                    refused[key] = f"{key}: {shortened(value)} is left out, for with it: {error}"
+        while sound:
+            left = dict(sound)
+            for key, value in left.items():
+                candidate = self._fitting(below, {key: value})
+                if isinstance(candidate, Exception):
+                    told = f"{shortened(value)} is left out, for with it: {candidate}"
+                    refused[key] = f"{key}: {told}"
                 else:
                     below = candidate
                     del sound[key]
-            if len(sound) == left:
+            if len(sound) == len(left):
                 break
         return below, [*problems, *(refused[key] for key in sound)]
+
+    def _fitting(
+        self, below: CompactionSettings, values: Mapping[str, Any]
+    ) -> CompactionSettings | Exception:
+        """Settings with these values; where they cannot be resolved, why."""
+        try:
+            changed = below.changed(values)
+            resolved(changed, self._limits)
+        except Exception as error:  # noqa: BLE001  # values of anybody's may do anything
+            return error
+        return changed
+
+
+def _each_alone(
+    below: CompactionSettings, values: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """The values of a level that are right by themselves, and what is wrong with the others."""
+    sound: dict[str, Any] = {}
+    problems: list[str] = []
+    for key, value in values.items():
+        try:
+            below.changed({key: value})
+            if callable(value):
+                problems.append(f"{key}: a function belongs in code, not here.")
+            else:
+                sound[key] = value
+        except Exception as error:  # noqa: BLE001  # as above
+            problems.append(_told(error, key))
+    return sound, problems
 
 
 def _settings_alone(values: Any) -> Any:

@@ -14,6 +14,8 @@ from langgraph_compaction.arguments import SettingValues
 from langgraph_compaction.digest.redaction import Redact, checked_redact
 from langgraph_compaction.given import (
     checked_channels,
+    checked_name,
+    checked_target,
     chosen_counter,
     counter_for,
     loaded,
@@ -113,7 +115,7 @@ class CompactionNode(Runnable[Any, Update]):
         name: str = "compact",
         **values: Unpack[SettingValues],
     ) -> None:
-        self.name = name
+        self.name = checked_name(name)
         channels = checked_channels(messages_key, compaction_key, settings_key, output_messages_key)
         self.messages_key = channels.messages
         self.compaction_key = channels.compaction
@@ -247,7 +249,14 @@ class CompactionNode(Runnable[Any, Update]):
             >>> _ = builder.add_conditional_edges(
             ...     "tools", compact.route("agent"), ["compact", "agent"]
             ... )
+
+        Args:
+            name: the node to go to where this one has nothing to do.
+
+        Raises:
+            ConfigurationError: that is no name.
         """
+        target = checked_target(name)
         own = self.get_name()
         if self.output_messages_key:  # what the channel has is old by now
             return lambda _: own
@@ -255,7 +264,7 @@ class CompactionNode(Runnable[Any, Update]):
         def path(state: Any) -> str:
             decision = self._visits.due(self._visits.at(state))
             waits = decision.request is not None and decision.action == "skip"
-            return own if waits or decision.action in {"clear", "fold", "clip"} else name
+            return own if waits or decision.action in {"clear", "fold", "clip"} else target
 
         return path
 

@@ -14,6 +14,7 @@ from langgraph_compaction.plan.policy import ClearingRule, Policy
 from langgraph_compaction.plan.triggers import (
     Clause,
     Condition,
+    as_written,
     count_threshold,
     parse_keep,
     parse_trigger,
@@ -95,9 +96,9 @@ def resolved(settings: CompactionSettings, limits: AgentLimits = NOTHING_KNOWN) 
     clauses = parse_trigger(settings.trigger)
     if settings.trigger == CompactionSettings.trigger and window is None:
         raise ConfigurationError(
-            f"trigger: the default {DEFAULT_TRIGGER!r} needs the context window of the agent's "
-            f"model, which is not known. {limits.remedy}, or give the trigger in tokens, such as "
-            'trigger=("tokens", 100_000).'
+            f"trigger: the default, {as_written(DEFAULT_TRIGGER)}, needs the context window of the "
+            f"agent's model, which is not known. {limits.remedy}, or give the trigger in tokens, "
+            'such as trigger=("tokens", 100_000).'
         )
     remedy = None if window else limits.remedy
     _need_window("trigger", settings.trigger, list(chain.from_iterable(clauses)), remedy)
@@ -105,9 +106,9 @@ def resolved(settings: CompactionSettings, limits: AgentLimits = NOTHING_KNOWN) 
     hard = _hard(settings, window, limits)
     if soft is not None and hard is not None and soft >= hard:
         raise ConfigurationError(
-            f"trigger: {settings.trigger!r} fires at {soft} tokens, but a view may have at most "
-            f"{hard} (a window of {window} tokens less reserve_tokens). Lower the trigger, or "
-            "lower reserve_tokens."
+            f"trigger: {as_written(settings.trigger)} fires at {soft} tokens, but a view may have "
+            f"at most {hard} (a window of {window} tokens less reserve_tokens). Lower the trigger, "
+            "or lower reserve_tokens."
         )
     keep_tokens, keep_messages, fold_all = _keep(settings, clauses, soft, window, remedy)
     if settings.min_keep == "auto":
@@ -120,18 +121,6 @@ def resolved(settings: CompactionSettings, limits: AgentLimits = NOTHING_KNOWN) 
             f"{settings.max_segment_tokens}. Lower the one or raise the other."
         )
     target = _target(settings, soft, keep_tokens)
-    render: Render = {"role": settings.digest_role}
-    if settings.digest_header is not None:
-        render["header"] = settings.digest_header
-    if settings.digest_footer is not None:
-        render["footer"] = settings.digest_footer
-    if settings.roles != "any":
-        render["roles"] = settings.roles
-    if settings.recall_tool is not None:
-        render["recall"] = settings.recall_tool
-    most_of_results = _max_result(settings, hard if clauses else None)
-    if most_of_results is not None and settings.enabled:
-        render["clip_result_bytes"] = most_of_results * BYTES_PER_TOKEN
     calibrate = limits.counts_tokens if settings.calibrate == "auto" else settings.calibrate
     return Policy(
         enabled=settings.enabled,
@@ -157,7 +146,7 @@ def resolved(settings: CompactionSettings, limits: AgentLimits = NOTHING_KNOWN) 
         calibrate=calibrate,
         task=settings.task,
         pinned=pin_rule(settings.pinned),
-        render=render,
+        render=_render(settings, hard if clauses else None),
         clamp_chars=settings.result_chars,
         prompt=settings.prompt,
         instructions=settings.instructions,
@@ -168,6 +157,28 @@ def resolved(settings: CompactionSettings, limits: AgentLimits = NOTHING_KNOWN) 
         raises=settings.on_error == "raise",
         background=settings.background,
     )
+
+
+def _render(settings: CompactionSettings, hard: int | None) -> Render:
+    """How the view is made; what is as by default has no entry.
+
+    Args:
+        settings: the settings.
+        hard: tokens that a view may have, None where that is not known or nothing ever fires.
+    """
+    render: Render = {"role": settings.digest_role}
+    if settings.digest_header is not None:
+        render["header"] = settings.digest_header
+    if settings.digest_footer is not None:
+        render["footer"] = settings.digest_footer
+    if settings.roles != "any":
+        render["roles"] = settings.roles
+    if settings.recall_tool is not None:
+        render["recall"] = settings.recall_tool
+    most_of_results = _max_result(settings, hard)
+    if most_of_results is not None and settings.enabled:
+        render["clip_result_bytes"] = most_of_results * BYTES_PER_TOKEN
+    return render
 
 
 def _clearing(settings: CompactionSettings) -> ClearingRule | None:
@@ -188,8 +199,8 @@ def _need_window(
     """Refuse a fraction of a window that is not known; ``remedy`` says so, None: it is known."""
     if remedy is not None and any(condition.kind == "fraction" for condition in conditions):
         raise ConfigurationError(
-            f"{parameter}: {value!r} is a fraction of the context window, which is not known. "
-            f"{remedy}, or give {parameter} in tokens."
+            f"{parameter}: {as_written(value)} is a fraction of the context window, which is not "
+            f"known. {remedy}, or give {parameter} in tokens."
         )
 
 
@@ -237,13 +248,13 @@ def _keep(
     keep_messages = min(numbers) if numbers else None
     if soft is not None and keep_tokens is not None and keep_tokens >= soft:
         raise ConfigurationError(
-            f"keep: {settings.keep!r} keeps {keep_tokens} tokens, but the trigger fires at {soft}: "
-            "folding would never get below it. Keep less than the trigger."
+            f"keep: {as_written(settings.keep)} keeps {keep_tokens} tokens, but the trigger fires "
+            f"at {soft}: folding would never get below it. Keep less than the trigger."
         )
     if least is not None and keep_messages is not None and keep_messages >= least:
         raise ConfigurationError(
-            f"keep: {settings.keep!r} keeps {keep_messages} messages, but the trigger fires at "
-            f"{least}: folding would never get below it. Keep less than the trigger."
+            f"keep: {as_written(settings.keep)} keeps {keep_messages} messages, but the trigger "
+            f"fires at {least}: folding would never get below it. Keep less than the trigger."
         )
     return keep_tokens, keep_messages, keep_messages == 0
 

@@ -250,6 +250,7 @@ ELSEWHERE = {
     "placeholder": "not needed: it says what was cleared, and how to get it back",
     "token_count_method": "token_counter, an argument of the node itself",
     "truncate_args_settings": "clear_argument_chars",
+    "on_failure": 'on_error, "continue" or "raise"',
     "backend": 'archive, an argument of the node itself, with history="prune"',
 }
 """What parameters of langmem, deepagents and LangChain's middlewares are called here; see
@@ -322,10 +323,20 @@ def _known(values: Mapping[str, Any]) -> dict[str, Any]:
         if key in ELSEWHERE:
             raise ConfigurationError(f"{key!r} is not a setting; here it is {ELSEWHERE[key]}.")
         if key not in NAMES:
-            near = get_close_matches(str(key)[:80], NAMES, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(NAMES)}."
-            raise ConfigurationError(f"{shortened(key)} is not a setting{hint}")
+            raise ConfigurationError(f"{shortened(key)} is not a setting; {_meant(key)}")
     return dict(values)
+
+
+def _meant(key: Any) -> str:
+    """What a name that is none may have been meant for."""
+    near = get_close_matches(str(key)[:80], (*NAMES, *sorted(ONLY_IN_CODE), *IN_FILES), n=1)
+    if not near:
+        return f"known: {', '.join(NAMES)}."
+    (name,) = near
+    if name in NAMES:
+        return f"did you mean {name!r}?"
+    where = "an argument of the node" if name in ONLY_IN_CODE else "which stands in a settings file"
+    return f"did you mean {name!r}, {where}?"
 
 
 def divided(values: Mapping[str, Any], node: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -100,6 +100,19 @@ def parse_keep(value: Any, parameter: str = "keep") -> tuple[Condition, ...]:
     return tuple(conditions)
 
 
+def as_written(rule: Any) -> str:
+    """A trigger or a keep as one writes it in code; one of lists, as in a file, is left alone.
+
+    The default is a tuple of tuples, since lists are no constants.
+    """
+    if not isinstance(rule, tuple):
+        return repr(rule)
+    if not _is_pair(rule):
+        return f"[{', '.join(as_written(one) if _is_pair(one) else repr(one) for one in rule)}]"
+    kind, amount = rule
+    return f'("{kind}", {amount:_})' if type(amount) is int else f'("{kind}", {amount!r})'
+
+
 def _is_pair(value: Any) -> bool:
     return (
         isinstance(value, Sequence)

@@ -5,6 +5,7 @@ The thread's live in its checkpoint: they are changed while it runs, and last.
 
 import json
 from dataclasses import dataclass, field
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -354,11 +355,12 @@ def test_hostile_values_are_left_out(key: str, value: Any) -> None:
 def test_values_that_are_right_together_are_taken() -> None:
     node = CompactionNode(good_summary, context_window=50_000, trigger=("tokens", 10_000))
     settings = {"keep": ["tokens", 12_000], "trigger": ["tokens", 20_000], "target": 90_000}
-    state = {"messages": [], "compaction": {}, "compaction_settings": settings}
-    told = node.explain(state)
-    assert told.measurement.trigger == 20_000
-    assert len(told.problems) == 1
-    assert told.problems[0].startswith("compaction_settings of the thread: target: 90000")
+    for order in permutations(settings.items()):
+        state = {"messages": [], "compaction": {}, "compaction_settings": dict(order)}
+        told = node.explain(state)
+        assert told.measurement.trigger == 20_000
+        assert len(told.problems) == 1
+        assert told.problems[0].startswith("compaction_settings of the thread: target: 90000")
 
 
 def test_a_slip_of_the_pen_is_not_taken_for_another_nodes_section() -> None:

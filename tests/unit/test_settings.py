@@ -17,6 +17,7 @@ from langchain_core.messages import BaseMessage
 from langgraph_compaction import CompactionError, CompactionSettings, ConfigurationError, resolving
 from langgraph_compaction.plan.policy import Policy
 from langgraph_compaction.settings import ELSEWHERE, NAMES, ONLY_IN_CODE
+from tests.support.migrating import PACKAGES, PAGE, names_in, table
 
 
 def direct(values: dict[str, Any]) -> CompactionSettings:
@@ -305,3 +306,17 @@ def test_a_name_of_another_package_is_told_as_it_is_called_here(key: str) -> Non
     named = re.findall(r"\b(?:[a-z]+_[a-z_]+|trigger|keep|prompt|archive)\b", told)
     known = {*NAMES, *ONLY_IN_CODE}
     assert any(name in known for name in named) or told.startswith(("not needed", "the first"))
+
+
+def test_what_other_packages_call_it_is_on_the_page_about_coming_from_them() -> None:
+    """And what is renamed there, is told to who keeps to the old name."""
+    rows = {name: row for package in PACKAGES for name, row in table(package).items()}
+    on_the_page = set(names_in(PAGE.read_text("utf-8")))
+    assert ELSEWHERE.keys() - on_the_page == set()
+    for name in ELSEWHERE.keys() & rows.keys():
+        here = set(names_in(rows[name][0])) & {*NAMES, *ONLY_IN_CODE}
+        assert not here or here & set(re.findall(r"\w+", ELSEWHERE[name])), name
+    # No argument of the node or the middleware that one would pass: channels, tools, and the rest.
+    others = {"edits", "context", "RunningSummary", "running_summary", "messages", "todos"}
+    others |= {"compact_conversation", "summarization"}
+    assert rows.keys() - ELSEWHERE.keys() - {*NAMES, *ONLY_IN_CODE} == others

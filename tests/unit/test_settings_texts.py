@@ -1,6 +1,7 @@
 """What errors say of texts that are none, and of arguments that are no settings."""
 
 import inspect
+from ast import literal_eval
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from langgraph_compaction import (
     ExtractiveSummarizer,
     load_settings,
 )
-from langgraph_compaction.settings import IN_FILES, ONLY_IN_CODE
+from langgraph_compaction.settings import DEFAULT_TRIGGER, IN_FILES, NAMES, ONLY_IN_CODE
 
 
 @pytest.mark.parametrize(
@@ -73,3 +74,50 @@ def test_a_thread_or_a_run_is_told_the_same(name: str, value: Any) -> None:
     ):
         (problem,) = explanation.problems
         assert said_of(name) in problem
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("agent_modell", "'agent_model', an argument of the node?"),
+        ("messagesKey", "'messages_key', an argument of the node?"),
+        ("output_message_key", "'output_messages_key', an argument of the node?"),
+        ("presets", "'preset', which stands in a settings file?"),
+        ("min_kep", "'min_keep'?"),
+    ],
+)
+def test_a_misspelt_argument_names_the_nearest_one(name: str, hint: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        CompactionNode(ExtractiveSummarizer(), context_window=8_000, **{name: "x"})
+    assert str(caught.value) == f"{name!r} is not a setting; did you mean {hint}"
+
+
+@pytest.mark.parametrize("name", sorted(ONLY_IN_CODE | {*NAMES, *IN_FILES}))
+def test_every_name_is_near_itself(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"did you mean '{name}'"):
+        CompactionSettings.of({f"{name}_": 1})
+
+
+def test_the_default_trigger_is_shown_as_one_writes_it() -> None:
+    trigger = '[("fraction", 0.8), ("tokens", 200_000)]'
+    for options in ({}, {"context_window": 8_000, "reserve_tokens": 3_000}):
+        with pytest.raises(ConfigurationError) as caught:
+            CompactionNode(ExtractiveSummarizer(), **options)
+        assert trigger in str(caught.value)
+    assert CompactionSettings(trigger=literal_eval(trigger)).trigger == [*DEFAULT_TRIGGER]
+
+
+@pytest.mark.parametrize(
+    ("trigger", "shown"),
+    [
+        (("tokens", 7_900), '("tokens", 7_900)'),
+        (("fraction", 0.95), '("fraction", 0.95)'),
+        ((("tokens", 7_900), {"messages": 9, "tokens": 7_800}), '[("tokens", 7_900), {'),
+        (["tokens", 7_900], "['tokens', 7900]"),  # as a file has it
+        ({"tokens": 7_900}, "{'tokens': 7900}"),
+    ],
+)
+def test_a_trigger_is_shown_as_it_was_written(trigger: Any, shown: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        CompactionNode(ExtractiveSummarizer(), context_window=8_000, trigger=trigger)
+    assert str(caught.value).startswith(f"trigger: {shown}")
