@@ -137,3 +137,12 @@ class CascadeExhaustedError(CompactionError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.failures,)
+
+
+def shortened(value: Any) -> str:
+    """A value as an error shows it: a megabyte of it would help nobody."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001  # of a class of anybody's, or an integer of 4,300 digits
+        return f"a {type(value).__name__}"
+    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -12,10 +12,11 @@ from typing import Any
 
 import yaml  # a requirement of langchain-core's, which this package requires
 
-from langgraph_compaction.errors import ConfigurationError
+from langgraph_compaction.errors import ConfigurationError, shortened
 from langgraph_compaction.plan.counting import check_counter_name
 from langgraph_compaction.presets import preset_of
-from langgraph_compaction.settings import IN_FILES, CompactionSettings, divided, shortened
+from langgraph_compaction.setting_names import IN_FILES
+from langgraph_compaction.settings import CompactionSettings, divided
 from langgraph_compaction.state import merge_settings
 
 _READERS: dict[str, Callable[[str], Any]] = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.messages import SystemMessage
 
-from langgraph_compaction.errors import ConfigurationError
+from langgraph_compaction.errors import ConfigurationError, shortened
 from langgraph_compaction.files import FileSettings, load_settings, of_file, without_named
 from langgraph_compaction.levels import Levels
 from langgraph_compaction.plan.counting import TokenCounter, token_counter
@@ -19,13 +19,8 @@ from langgraph_compaction.plan.schemas import checked_tools
 from langgraph_compaction.plan.tool_names import unknown_names
 from langgraph_compaction.resolving import AgentLimits
 from langgraph_compaction.run.models import model_name
-from langgraph_compaction.settings import (
-    IN_FILES,
-    NAMES,
-    CompactionSettings,
-    divided,
-    shortened,
-)
+from langgraph_compaction.setting_names import IN_FILES
+from langgraph_compaction.settings import NAMES, CompactionSettings, divided
 from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, SETTINGS_KEY, Channels
 
 _CHANNELS = (MESSAGES_KEY, COMPACTION_KEY, SETTINGS_KEY, "llm_input_messages")

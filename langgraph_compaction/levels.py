@@ -11,11 +11,11 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from langgraph_compaction.errors import ConfigurationError
+from langgraph_compaction.errors import ConfigurationError, shortened
 from langgraph_compaction.plan.policy import Policy
 from langgraph_compaction.plan.requests import REQUEST_KEY, read_request
 from langgraph_compaction.resolving import AgentLimits, resolved
-from langgraph_compaction.settings import CompactionSettings, divided, shortened
+from langgraph_compaction.settings import CompactionSettings, divided
 
 REMEMBERED = 64
 """Different settings of threads and runs whose resolution one node remembers."""

@@ -16,8 +16,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from langgraph_compaction.errors import ConfigurationError
-from langgraph_compaction.settings import shortened
+from langgraph_compaction.errors import ConfigurationError, shortened
 
 __all__ = ["MANNING", "PATTERN", "STAGEWISE", "STAGEWISE_CHAT", "WEBWRIGHT", "Preset"]
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
 from typing import Any, Literal, Self
 
 from langchain_core.messages import BaseMessage
 
 from langgraph_compaction.digest.markers import check_markers
 from langgraph_compaction.digest.prompts import parsed_sections
-from langgraph_compaction.errors import ConfigurationError
+from langgraph_compaction.errors import ConfigurationError, shortened
 from langgraph_compaction.plan.pins import pin_rule
 from langgraph_compaction.plan.triggers import parse_keep, parse_trigger
+from langgraph_compaction.setting_names import IN_FILES, check_names
 
 DEFAULT_TRIGGER = (("fraction", 0.8), ("tokens", 200_000))
 """80% of the window is where LangChain's and stagewise's users fold; beyond 200,000 tokens models
@@ -193,7 +193,8 @@ class CompactionSettings:
             ConfigurationError: a key is unknown (the nearest valid one is named), or a value is
                 wrong.
         """
-        return cls(**_known(values))
+        check_names(values, NAMES)
+        return cls(**values)
 
     def changed(self, values: Mapping[str, Any]) -> Self:
         """A copy with some values changed.
@@ -201,7 +202,8 @@ class CompactionSettings:
         Raises:
             ConfigurationError: as `of`.
         """
-        return replace(self, **_known(values))
+        check_names(values, NAMES)
+        return replace(self, **values)
 
 
 LONGEST_SECONDS = 1e6
@@ -210,51 +212,6 @@ MOST_TOKENS = 10**12
 """Greatest number of tokens, messages or characters that is taken for one that was meant."""
 NAMES = tuple(field.name for field in fields(CompactionSettings))
 """The names of all settings."""
-ONLY_IN_CODE = frozenset(
-    {
-        "model",
-        "agent_model",
-        "settings",
-        "token_counter",
-        "tools",
-        "system_prompt",
-        "hook",
-        "redact",
-        "live_state",
-        "archive",
-        "messages_key",
-        "compaction_key",
-        "settings_key",
-        "output_messages_key",
-        "name",
-    }
-)
-"""Arguments of the node that are no settings: most are objects, which no file or state holds."""
-IN_FILES = ("preset", "token_counter")
-"""What a settings file may name beside settings: a preset to start from, and what counts tokens."""
-ELSEWHERE = {
-    "max_tokens_before_summary": 'trigger, such as ("tokens", 4_000)',
-    "max_tokens": "target, what a fold comes down to; context_window, if the model's is meant",
-    "max_summary_tokens": "max_digest_tokens",
-    "messages_to_keep": 'keep, such as ("messages", 20)',
-    "summary_prompt": "prompt, instructions without a slot for the messages",
-    "initial_summary_prompt": "prompt, instructions without a slot for the messages",
-    "existing_summary_prompt": 'prompt or instructions, with digest="rolling"',
-    "final_prompt": "digest_header and digest_footer",
-    "summarizer": "the first argument of the node or the middleware",
-    "trim_tokens_to_summarize": "not needed: a span that is too long is read in parts",
-    "input_messages_key": "messages_key, an argument of the node itself",
-    "clear_at_least": "clear_min_share, a share of the view",
-    "clear_tool_inputs": "clear_argument_chars",
-    "exclude_tools": "protected_tools",
-    "placeholder": "not needed: it says what was cleared, and how to get it back",
-    "token_count_method": "token_counter, an argument of the node itself",
-    "truncate_args_settings": "clear_argument_chars",
-    "on_failure": 'on_error, "continue" or "raise"',
-    "backend": 'archive, an argument of the node itself, with history="prune"',
-}
-"""What parameters of langmem, deepagents and LangChain's middlewares are called here; see
-docs/how-to/migrate.md."""
 _WHOLE_NUMBERS: dict[str, int] = {
     "min_keep": 0,
     "target": 1,
@@ -307,38 +264,6 @@ _AUTO = {
 _OPTIONAL = {"target", "context_window", "max_result_tokens"}
 
 
-def _known(values: Mapping[str, Any]) -> dict[str, Any]:
-    for key in values:
-        if key in ONLY_IN_CODE:
-            named = ", or named in a settings file" if key in IN_FILES else ""
-            raise ConfigurationError(
-                f"{key!r} is not a setting: it can be passed only in code, as an argument of "
-                f"the node or the middleware itself{named}: {key}=..."
-            )
-        if key in IN_FILES:
-            raise ConfigurationError(
-                f"{key!r} is not a setting: it stands in a settings file. In code start from one "
-                "of langgraph_compaction.presets, such as CompactionNode(..., **presets.PATTERN)."
-            )
-        if key in ELSEWHERE:
-            raise ConfigurationError(f"{key!r} is not a setting; here it is {ELSEWHERE[key]}.")
-        if key not in NAMES:
-            raise ConfigurationError(f"{shortened(key)} is not a setting; {_meant(key)}")
-    return dict(values)
-
-
-def _meant(key: Any) -> str:
-    """What a name that is none may have been meant for."""
-    near = get_close_matches(str(key)[:80], (*NAMES, *sorted(ONLY_IN_CODE), *IN_FILES), n=1)
-    if not near:
-        return f"known: {', '.join(NAMES)}."
-    (name,) = near
-    if name in NAMES:
-        return f"did you mean {name!r}?"
-    where = "an argument of the node" if name in ONLY_IN_CODE else "which stands in a settings file"
-    return f"did you mean {name!r}, {where}?"
-
-
 def divided(values: Mapping[str, Any], node: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Settings for all nodes, and over them those for one.
 
@@ -385,15 +310,6 @@ def _check_names(name: str, value: Any) -> None:
         raise ConfigurationError(
             f'{name}: {shortened(value)} has to be a list of names, such as ["load_skill"].'
         )
-
-
-def shortened(value: Any) -> str:
-    """A value as an error shows it: a megabyte of it would help nobody."""
-    try:
-        text = repr(value)
-    except Exception:  # noqa: BLE001  # of a class of anybody's, or an integer of 4,300 digits
-        return f"a {type(value).__name__}"
-    return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 def check_seconds(name: str, value: Any) -> None:

@@ -30,6 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("plan", "digest"),
     ("archive",),
     ("forgetting",),
+    ("setting_names",),
     ("settings",),
     ("presets",),
     ("files",),

@@ -16,7 +16,8 @@ from langchain_core.messages import BaseMessage
 
 from langgraph_compaction import CompactionError, CompactionSettings, ConfigurationError, resolving
 from langgraph_compaction.plan.policy import Policy
-from langgraph_compaction.settings import ELSEWHERE, NAMES, ONLY_IN_CODE
+from langgraph_compaction.setting_names import ELSEWHERE, ONLY_IN_CODE
+from langgraph_compaction.settings import NAMES
 from tests.support.migrating import PACKAGES, PAGE, names_in, table
 
 

@@ -16,7 +16,8 @@ from langgraph_compaction import (
     ExtractiveSummarizer,
     load_settings,
 )
-from langgraph_compaction.settings import DEFAULT_TRIGGER, IN_FILES, NAMES, ONLY_IN_CODE
+from langgraph_compaction.setting_names import IN_FILES, ONLY_IN_CODE
+from langgraph_compaction.settings import DEFAULT_TRIGGER, NAMES
 
 
 @pytest.mark.parametrize(
