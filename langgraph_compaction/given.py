@@ -101,8 +101,13 @@ def checked_name(given: Any) -> str:
     return given
 
 
-def checked_target(given: Any) -> str:
-    """The name of the node that a route leads to.
+def checked_target(parameter: str, given: Any, what: str) -> str:
+    """The name of the node to go to.
+
+    Args:
+        parameter: what was given, as errors name it.
+        given: the name.
+        what: which node is meant, and what else one may do.
 
     Raises:
         ConfigurationError: it is none.
@@ -110,8 +115,7 @@ def checked_target(given: Any) -> str:
     if isinstance(given, str) and given.strip():
         return given
     raise ConfigurationError(
-        f"route: {shortened(given)} is no name of a node. Pass that of the node to go to where "
-        'this one has nothing to do, such as compact.route("agent").'
+        f"{parameter}: {shortened(given)} is no name of a node. Pass the name of the node {what}"
     )
 
 

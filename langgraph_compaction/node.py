@@ -256,7 +256,8 @@ class CompactionNode(Runnable[Any, Update]):
         Raises:
             ConfigurationError: that is no name.
         """
-        target = checked_target(name)
+        what = 'to go to where this one has nothing to do, such as compact.route("agent").'
+        target = checked_target("route", name, what)
         own = self.get_name()
         if self.output_messages_key:  # what the channel has is old by now
             return lambda _: own

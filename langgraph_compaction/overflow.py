@@ -18,6 +18,7 @@ from langgraph.types import Command, Send
 from typing_extensions import override
 
 from langgraph_compaction.errors import ConfigurationError
+from langgraph_compaction.given import checked_target
 from langgraph_compaction.node import CompactionNode, visits_of
 from langgraph_compaction.recovery import Recovery
 from langgraph_compaction.run.passing import copied
@@ -50,7 +51,8 @@ def overflow_handler(compact: CompactionNode, retry: str | None = None) -> Calla
         ConfigurationError: an argument is of the wrong kind.
     """
     _check_node(compact)
-    _check_retry(retry)
+    if retry is not None:
+        checked_target("retry", retry, "to run next, or leave it out for the one that failed.")
 
     def recover_from_overflow(state: Any, error: NodeError) -> Runnable[Any, Command[Any]]:  # noqa: ARG001
         # LangGraph invokes the Runnable that a node returns, with the same state and config, and
@@ -230,12 +232,4 @@ def _check_node(compact: Any) -> None:
         raise ConfigurationError(
             f"compact: {compact!r} is no CompactionNode. Pass the node that compacts the thread; "
             "of a CompactionMiddleware that is its attribute node."
-        )
-
-
-def _check_retry(retry: Any) -> None:
-    if retry is not None and not (isinstance(retry, str) and retry):
-        raise ConfigurationError(
-            f"retry: {retry!r} is no name of a node. Pass the name of the node to run next, or "
-            "leave it out for the one that failed."
         )
