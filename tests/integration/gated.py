@@ -8,11 +8,14 @@ from copy import deepcopy
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
 
-from langgraph_compaction import CompactionNode
+from langgraph_compaction import CompactionNode, CompactionState
 from langgraph_compaction.archive.naming import namespace_of
 from tests.support.background import begun
 from tests.support.replay import good_summary
+from tests.support.validity import Rule, violations
 
 TEXT = "It was opened, cleaned, closed and run for an hour without a fault. " * 6
 ONE: Any = {"configurable": {"thread_id": "one"}}
@@ -89,3 +92,29 @@ def visits(compact: CompactionNode, state: dict[str, Any], config: Any = ONE) ->
     update = compact.invoke(state, config)
     assert state == before
     return {**state, **update}
+
+
+def kinds_of(events: list[dict[str, Any]]) -> list[str]:
+    return [event["type"].removeprefix("compaction.") for event in events]
+
+
+def slow_graph(model: Any, **options: Any) -> Any:
+    """An agent that says one thing a step."""
+    compact = node(model, **options)
+
+    def agent(state: CompactionState) -> dict[str, Any]:
+        view = compact.view(state)
+        assert {one.rule for one in violations(view)} <= {Rule.ENDS_WITH_AI}
+        number = len(state["messages"])
+        return {"messages": [AIMessage(f"Pump {number}. {TEXT}", id=f"a{number}")]}
+
+    builder = StateGraph(CompactionState)
+    builder.add_node("compact", compact)
+    builder.add_node("agent", agent)
+    builder.add_edge(START, "compact")
+    builder.add_edge("compact", "agent")
+    return compact, builder.compile(checkpointer=InMemorySaver())
+
+
+def edited(state: dict[str, Any]) -> None:
+    state["messages"][2] = AIMessage("Pump 1 leaks. " + TEXT, id="a1")

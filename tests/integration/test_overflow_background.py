@@ -5,7 +5,6 @@ be applied; and no error of a summariser may end the run that the reduction save
 """
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -102,13 +101,6 @@ class Case:
     def _over(self) -> None:
         self.gate.open.set()
         settled(self.compact)
-
-
-@pytest.fixture
-def gate() -> Iterator[Gate]:
-    found = Gate()
-    yield found
-    found.open.set()
 
 
 def writers(record: Any) -> list[str]:
