@@ -11,7 +11,7 @@ from langgraph.store.memory import InMemoryStore
 from langgraph_compaction import CompactionError
 from langgraph_compaction.archive import Archive, namespace_of, perform
 from langgraph_compaction.recall.originals import DAMAGED
-from tests.integration.test_recall import asking, graph, record
+from tests.integration.recalling import asking, graph, record
 from tests.support.doubles import THREAD
 
 GONE = "(gone)"
