@@ -4,17 +4,23 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 
 from langgraph_compaction import CompactionNode, CompactionState, overflow_handler
 from tests.support.doubles import THREAD
-from tests.support.openai_server import Case, Exchange, OpenAIServer, text
+from tests.support.openai_server import OVERFLOWS, Case, Exchange, OpenAIServer, text
+from tests.support.openai_server.clients import wire_model
 from tests.support.openai_server.runs import transcript
 from tests.support.openai_server.wire import Json
 
+OVERFLOW = OVERFLOWS["openai"]
+WAYS = ("invoke", "ainvoke")
+each_way = pytest.mark.parametrize("way", WAYS)
 FITS = 24_000
 """Characters of all messages together, as JSON, that the server takes; `thread` has some 32,000."""
 ANSWER = "All parts are as drawn."
@@ -146,3 +152,8 @@ def assert_recovered(watched: Watched, server: OpenAIServer) -> None:
     shown = said(server.requests[-1])
     assert PINNED in shown
     assert TASK in shown
+
+
+def model(server: OpenAIServer, wire: str = "chat-whole") -> ChatOpenAI:
+    """The agent's model, as a client of the server."""
+    return wire_model(server, wire, "agent-model")

@@ -62,7 +62,7 @@ def test_a_middleware_that_deletes_what_it_summarised_is_told_once(
         assert_folded_once(run.summaries.folded)
 
 
-def test_it_is_told_without_a_thread_by_what_it_took_from_the_digest(
+def test_langchains_middleware_is_told_without_a_thread_by_what_it_took_from_the_digest(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     summaries = Summaries()
@@ -76,7 +76,7 @@ def test_it_is_told_without_a_thread_by_what_it_took_from_the_digest(
     assert len(warnings_in(caplog, RIVAL)) == 1
 
 
-def test_a_thread_that_comes_from_it_is_no_cause_for_a_warning(
+def test_a_thread_that_comes_from_langchains_middleware_is_no_cause_for_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     saver, config = InMemorySaver(), {"configurable": {"thread_id": "t"}, **STEPS}

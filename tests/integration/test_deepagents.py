@@ -108,7 +108,7 @@ each_way = pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 
 
 @each_way
-def test_it_takes_the_place_of_theirs(way: str) -> None:
+def test_the_middleware_takes_the_place_of_deepagents_own(way: str) -> None:
     deep = Deep()
     deep.work(way=way)
     deep.assert_sound(ALL)
@@ -131,13 +131,13 @@ def test_streams_have_the_agents_words_alone() -> None:
     said = [part["data"][0].text for part in parts if part["type"] == "messages"]
     assert said
     assert not any(DIGEST_WORD in text for text in said)
-    ours_alone = [p["data"][f"{THEIRS}.before_model"] for p in parts if p["type"] == "updates"
+    written = [p["data"][f"{THEIRS}.before_model"] for p in parts if p["type"] == "updates"
                   and f"{THEIRS}.before_model" in p["data"]]  # fmt: skip
-    assert {key for update in ours_alone for key in update or {}} == {"compaction"}
+    assert {key for update in written for key in update or {}} == {"compaction"}
 
 
 @each_way
-def test_its_file_tools_work_on(way: str) -> None:
+def test_file_tools_of_deepagents_work_on(way: str) -> None:
     text = "The pump runs at 10 rpm."
     said = {
         2: ("write_file", {"file_path": "/pump.txt", "content": text}),
@@ -228,7 +228,7 @@ def test_the_general_purpose_subagent_has_it_too_with_a_record_of_its_own(way: s
 
 
 @each_way
-def test_a_declared_subagent_keeps_theirs(way: str) -> None:
+def test_a_declared_subagent_keeps_deepagents_own(way: str) -> None:
     model, said = delegating("fitter")
     fitter: Any = {"name": "fitter", "description": "Fits.", "system_prompt": "You fit."}
     deep = Deep(model=model, subagents=[fitter])
@@ -238,7 +238,7 @@ def test_a_declared_subagent_keeps_theirs(way: str) -> None:
 
 
 @each_way
-def test_a_declared_subagent_may_have_ours(way: str) -> None:
+def test_a_declared_subagent_may_have_the_middleware(way: str) -> None:
     model, said = delegating("fitter")
     its = Summaries()
     fitter: Any = {
@@ -254,7 +254,7 @@ def test_a_declared_subagent_may_have_ours(way: str) -> None:
     assert len(asked_of_it(its)) == 3 * len(set(asked_of_it(its))) > 0
 
 
-def test_a_subagent_alone_may_have_ours() -> None:
+def test_a_subagent_alone_may_have_the_middleware() -> None:
     model, _ = delegating("fitter")
     its = Summaries()
     fitter: Any = {

@@ -178,7 +178,7 @@ async def later(messages: list[BaseMessage]) -> str:
 
 @backs("langchain", theirs="summarizer", here="CompactionMiddleware")
 @pytest.mark.parametrize("kind", ["function", "model", "runnable", "async function"])
-async def test_a_summariser_may_be_what_theirs_may_be(kind: str) -> None:
+async def test_a_summariser_may_be_what_langchains_may_be(kind: str) -> None:
     summaries = Summaries()
     writes: Any = {
         "function": summaries,
@@ -200,7 +200,7 @@ async def test_a_summariser_may_be_what_theirs_may_be(kind: str) -> None:
 
 @backs("langchain", theirs="token_counter", here="token_counter")
 @pytest.mark.parametrize("named", [True, False])
-def test_tokens_may_be_counted_as_theirs_are(named: bool) -> None:
+def test_tokens_may_be_counted_as_langchain_does(named: bool) -> None:
     summaries, exact = Summaries(), Summaries()
     folding(summaries, token_counter="approximate" if named else count_tokens_approximately)
     folding(exact)
@@ -245,7 +245,7 @@ def test_nothing_of_a_long_span_is_left_out() -> None:
 
 @backs("langchain", theirs="max_tokens_before_summary", here="trigger")
 @backs("langchain", theirs="messages_to_keep", here="keep")
-def test_the_old_names_of_theirs_are_trigger_and_keep() -> None:
+def test_the_old_names_of_langchain_are_trigger_and_keep() -> None:
     model = ScriptedModel(reply=lambda _: AIMessage(THEIR_SUMMARY))
     with pytest.warns(DeprecationWarning, match="deprecated"):
         theirs: Any = SummarizationMiddleware(

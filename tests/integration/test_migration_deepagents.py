@@ -169,7 +169,7 @@ def test_the_agent_compacts_by_a_tool_of_the_same_name() -> None:
     assert shows_digest(model.calls[-1])
 
 
-def test_a_thread_of_theirs_goes_on_and_is_folded_anew_once() -> None:
+def test_a_thread_of_deepagents_goes_on_and_is_folded_anew_once() -> None:
     """Their state has all messages; what they had summarised stands in an event beside them."""
     saver, theirs = InMemorySaver(), summarising(steady())
     before = ran(

@@ -123,7 +123,7 @@ def write(n: int, text: str) -> str:
 
 
 @backs("editing", theirs="clear_tool_inputs", here="clear_argument_chars")
-def test_inputs_are_emptied_by_theirs_and_shortened_here() -> None:
+def test_inputs_are_emptied_by_langchain_and_shortened_here() -> None:
     long = "A long text that was written. " * 60
     said = {step: ("write", {"n": step, "text": long}) for step in (2, 3)}
 
@@ -163,7 +163,7 @@ def test_a_placeholder_says_what_it_stands_for() -> None:
 @pytest.mark.parametrize(
     "counter", ["approximate", count_tokens_approximately], ids=["named", "function"]
 )
-def test_tokens_may_be_counted_as_theirs_are(counter: Any) -> None:
+def test_tokens_may_be_counted_as_langchain_does(counter: Any) -> None:
     """Their default counts approximately, and so does "approximate" here."""
     before = Run(theirs(trigger=TRIGGER, keep=3))
     after = Run(ours(clear_keep=3, token_counter=counter))

@@ -327,7 +327,7 @@ def test_prompts_are_instructions_and_the_last_one_frames_the_digest() -> None:
     assert "Summary of the conversation so far:" in view[0].text
 
 
-def test_their_node_and_function_take_what_the_examples_give() -> None:
+def test_langmems_node_and_function_take_what_the_examples_give() -> None:
     """So that the examples above stay those of the installed release."""
     model = ScriptedModel(reply=lambda _: AIMessage("Bob likes cats."))
     node = SummarizationNode(

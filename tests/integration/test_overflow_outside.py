@@ -24,6 +24,7 @@ from langgraph_compaction.run.overflow import is_overflow
 from langgraph_compaction.run.telling import MOST_WARNINGS
 from tests.integration.overflowing import (
     ANSWER,
+    OVERFLOW,
     PINNED,
     Watched,
     assert_recovered,
@@ -44,7 +45,6 @@ from tests.support.openai_server import (
 )
 from tests.support.openai_server.clients import OTHER_HALF, WAYS, chat_model, wire_model
 
-OVERFLOW = OVERFLOWS["openai"]
 LOG = "".join(f"Line {n} of the log.\n" for n in range(1_500))
 each_way = pytest.mark.parametrize("way", WAYS)
 
