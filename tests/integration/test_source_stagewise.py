@@ -216,7 +216,7 @@ def test_stagewise_shows_calls_as_one_line_each_with_attachments_and_mentions() 
     thread = talk(STAGEWISE, writer)
     thread.say(HumanMessage("Look after the pumps.", id="task"), said("a", "Yes."), request_made)
     results = [
-        ToolMessage(text, tool_call_id=f"c{n}", name=name, status=status)  # type: ignore[arg-type]
+        ToolMessage(text, tool_call_id=f"c{n}", name=name, status=status)
         for n, (name, _, text, status) in enumerate(made)
     ]
     thread.say(AIMessage("On it.", tool_calls=calls, id="b"), *results)
