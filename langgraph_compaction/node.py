@@ -172,14 +172,14 @@ class CompactionNode(Runnable[Any, Update]):
                 ConfigurationError where ``redact`` fails.
         """
         update = self._visits.perform(self._visits.begin(input, config))
-        self._visits.note(update, config)
+        self._visits.note_visit(input, update, config)
         return self._visits.with_view(input, update, config)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
         """Visit a thread asynchronously; see `invoke`."""
         await self._visits.ready()
         update = await self._visits.aperform(self._visits.begin(input, config))
-        self._visits.note(update, config)
+        self._visits.note_visit(input, update, config)
         return await self._visits.awith_view(input, update, config)
 
     def view(self, state: Any, system: str | SystemMessage | None = None) -> list[BaseMessage]:

@@ -246,6 +246,18 @@ class Visits:
         if record is not None:
             self._made.note(place_of(config), record)
 
+    def note_visit(self, state: Any, update: Update, config: RunnableConfig | None) -> None:
+        """Remember what a visit of the node writes; but not where it is made again.
+
+        Args:
+            state: the graph's state.
+            update: what is to be written to it.
+            config: the run's config.
+        """
+        messages = read_channel(state, self.channels.messages, "")
+        if self._made.visited(place_of(config), messages[-1].id if messages else None):
+            self.note(update, config)
+
     def _update(self, change: Change | None) -> Update:
         if change is None:
             return {}

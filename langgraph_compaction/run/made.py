@@ -19,6 +19,8 @@ from langgraph_compaction.run.reporting import Report
 
 MOST_PLACES = 1_000
 """Threads, and graphs in them, whose newest fold is remembered; the oldest give way."""
+MOST_VISITS = 10_000
+"""Visits of all threads that are remembered, about 4 MB; the oldest give way."""
 
 LOST = (
     "A fold was lost: the messages of this thread up to position {last} were folded, and the "
@@ -51,6 +53,7 @@ class MadeFolds:
     def __init__(self) -> None:
         self._made: OrderedDict[Place, _Made] = OrderedDict()
         self._doubted: OrderedDict[Place, None] = OrderedDict()
+        self._visits: OrderedDict[tuple[Place, str], None] = OrderedDict()
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -58,7 +61,7 @@ class MadeFolds:
         return type(self), ()
 
     def note(self, place: Place | None, record: CompactionRecord) -> None:
-        """Remember the fold that a visit returns.
+        """Remember the fold that is to be written.
 
         Args:
             place: thread and graph, see `place_of`; None: it is not remembered.
@@ -68,7 +71,29 @@ class MadeFolds:
         if place is None or newest is None or last < 0:
             return
         with self._lock:
-            _newest_of(self._made, place, _Made(record.get("epoch", 0), last, newest))
+            made = _Made(record.get("epoch", 0), last, newest)
+            _newest_of(self._made, place, made, most=MOST_PLACES)
+
+    def visited(self, place: Place | None, newest: str | None) -> bool:
+        """Note a visit of the node; whether it is the first to a list that ends there.
+
+        Another one belongs to a run from an earlier checkpoint. It may fold where the first did
+        not, or the other way round: its fold is not to be remembered, since the thread may go on
+        from where the first one was; and that of the first is forgotten here.
+
+        Args:
+            place: as for `note`.
+            newest: id of the newest message; None: nothing is known of the visit.
+        """
+        if place is None or newest is None:
+            return True
+        with self._lock:
+            first = (place, newest) not in self._visits
+            _newest_of(self._visits, (place, newest), None, most=MOST_VISITS)
+            made = self._made.get(place)
+            if not first and made is not None and made.newest == newest:
+                del self._made[place]
+        return first
 
     def lost(
         self, place: Place | None, record: CompactionRecord, messages: Sequence[BaseMessage]
@@ -97,7 +122,7 @@ class MadeFolds:
                 return None
             if isinstance(messages[index + 1], HumanMessage) and place not in self._doubted:
                 del self._made[place]
-                _newest_of(self._doubted, place, None)
+                _newest_of(self._doubted, place, None, most=MOST_PLACES)
                 return None
         return made.lost
 
@@ -137,12 +162,13 @@ def _index_of(name: str, messages: Sequence[BaseMessage]) -> int | None:
     return next((index for index in last if messages[index].id == name), None)
 
 
+_Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
-def _newest_of(kept: OrderedDict[Place, _Value], place: Place, value: _Value) -> None:
-    """Keep what is known of a place as the newest; the oldest give way."""
-    kept[place] = value
-    kept.move_to_end(place)
-    while len(kept) > MOST_PLACES:
+def _newest_of(kept: OrderedDict[_Key, _Value], key: _Key, value: _Value, *, most: int) -> None:
+    """Keep a value as the newest; the oldest give way."""
+    kept[key] = value
+    kept.move_to_end(key)
+    while len(kept) > most:
         kept.popitem(last=False)

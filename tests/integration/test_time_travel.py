@@ -66,6 +66,27 @@ def test_two_forks_and_the_trunk_go_on_side_by_side(line: Line) -> None:
         assert line.ledger.read_twice(line.branch(end)[10:]) == []
 
 
+@pytest.mark.parametrize("first", [False, True])
+def test_no_fold_is_lost_where_one_of_two_visits_to_a_checkpoint_folds(first: bool) -> None:
+    line = Line(InMemorySaver())
+
+    def within(config: Any, enabled: bool) -> Any:
+        settings = {"enabled": enabled}
+        return {"configurable": {**config["configurable"], "compaction_settings": settings}}
+
+    line.ask(*numbered(1, 5))
+    root = line.ask("request-006", config=within(THREAD, first))
+    assert bool(line.values(root)["compaction"]) == first
+    (asked,) = [one for one in line.checkpoints()[-4:] if one.next == ("compact",)]
+    fork = line.run(None, within(asked.config, not first))
+    assert bool(line.values(fork)["compaction"]) != first
+    # The visit after the one that did not fold finds no record, and folds.
+    end = line.ask("more", "still more", config=fork if first else root)
+    assert line.values(end)["compaction"]["segments"]
+    assert line.faults(end) == []
+    assert line.told == []
+
+
 def test_what_is_folded_beside_one_branch_is_never_told_in_another() -> None:
     line = Line(InMemorySaver(), "background", settles=False)
     root = line.ask(*numbered(1, 4))
