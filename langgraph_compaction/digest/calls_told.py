@@ -42,7 +42,7 @@ class Told(NamedTuple):
     @property
     def line(self) -> str:
         """The line; of what it tells all can be read again, but for an arrow in the detail."""
-        detail = _LIKE_AN_OUTCOME.sub(" -> ", f": {self.detail}") if self.detail else ""
+        detail = f": {_written(self.detail)}" if self.detail else ""
         shown = f"{self.call}{ARROW}{self.outcome}{detail}"
         # A detail that ends like a number of times would be taken for it.
         counted = self.times > 1 or _LIKE_A_NUMBER.search(shown)
@@ -55,7 +55,8 @@ def parsed(line: str) -> Told | None:
     if found is None:
         return None
     outcome: Outcome = found["outcome"]  # type: ignore[assignment]
-    return Told(found["call"], outcome, found["detail"] or "", int(found["times"] or 1))
+    detail = _written(found["detail"] or "")
+    return Told(found["call"], outcome, detail, int(found["times"] or 1))
 
 
 def tool_in(call: str) -> str:
@@ -71,3 +72,8 @@ def arguments_in(call: str) -> list[tuple[str, str]]:
     given = call.partition("(")[2].removesuffix(")")
     first, *named = _NAME.split(given)
     return [*([("", first)] if first else []), *zip(named[::2], named[1::2], strict=True)]
+
+
+def _written(detail: str) -> str:
+    """A detail as it is written: of others a line may have been made by hand."""
+    return _LIKE_AN_OUTCOME.sub(" -> ", f" {detail}")[1:]

@@ -1,7 +1,7 @@
 """Lines that tell of a call are read as they were written, whatever stands in them."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from langgraph_compaction.digest.actions import Action, tells_a_look_up
@@ -27,6 +27,7 @@ def test_what_is_written_is_read_again(call: str, outcome: str, detail: str, tim
 
 
 @given(texts)
+@example("send(to=ann) → ok: → ok:")
 def test_a_deed_of_any_line_is_that_line(line: str) -> None:
     deed = Deed.of(line)
     assert Deed.of(deed.line) == deed
