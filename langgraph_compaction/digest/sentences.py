@@ -8,6 +8,9 @@ import string
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+CUT = "…"
+"""Where a text was cut."""
+
 _ESCAPE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]{0,500}(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?"
 )
@@ -141,7 +144,7 @@ def clipped(text: str, size: int) -> str:
     if len(text) <= size:
         return text
     cut = text.rfind(" ", size * 2 // 3, size)
-    return text[: cut if cut > 0 else max(0, size - 1)].rstrip() + "…"
+    return text[: cut if cut > 0 else max(0, size - 1)].rstrip() + CUT
 
 
 def sentences(text: str, limit: int, *, wrapped: bool = False) -> Iterator[str]:

@@ -361,6 +361,30 @@ class TestHandedOn:
         assert taken_apart(text).done == []
         assert "/srv/b.csv" in taken_apart(text).mentioned
 
+    def test_the_newest_value_stands_behind_an_older_one_in_an_outcome(self) -> None:
+        line = "update_limits(mode=fast) → ok: timeout: 4001 s"
+        old = Parts("It went on.", done=[line], mentioned=["timeout: 4002 s"])
+        text = facts(old=[old]).completed("The timeout is 4002 s.")
+        assert text.endswith(f"{DONE}\n- {line}\n{MENTIONS}timeout: 4002 s")
+        text = facts(old=[Parts(f"- {line}"), Parts("The timeout is 4002 s.")]).completed(
+            f"The timeout is 4002 s.\n- {line}"
+        )
+        assert text.endswith(f"{MENTIONS}timeout: 4002 s")
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "update_file(a.py) → ok: timeout: 4001 s",  # of that file
+            "update(path=a.py, mode=fast) → ok: timeout: 4001 s",
+            "update(mode=fast, …) → ok: timeout: 4001 s",  # of what is left out, maybe
+            "update(mode=fast) → ok: Set for all, now timeout: 40…",  # of which half is left out
+        ],
+    )
+    def test_what_may_be_the_value_of_something_else_replaces_none(self, line: str) -> None:
+        old = Parts("The timeout is 4002 s.", done=[line])
+        text = facts(old=[old]).completed("The timeout is 4002 s.")
+        assert text == f"The timeout is 4002 s.\n{DONE}\n- {line}"
+
 
 LABELS = [QUOTES, DONE, MENTIONS, PRINTED, NEWEST, SINCE]
 

@@ -23,6 +23,7 @@ from langgraph_compaction.digest.facts.mentions import OF, Known, Mention, menti
 from langgraph_compaction.digest.facts.series import Series
 from langgraph_compaction.digest.fences import without_code
 from langgraph_compaction.digest.rendering import spoken_text
+from langgraph_compaction.digest.sentences import CUT
 from langgraph_compaction.view.blocks import attachment_names, unnamed_media
 from langgraph_compaction.view.marks import is_summary
 from langgraph_compaction.view.pairing import calls_of
@@ -78,6 +79,7 @@ class Mentioned:
     _order: int = 0
     _told: bool = False
     _known: Known = field(default_factory=dict)
+    _outcomes: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.series = Series(self.before)
@@ -138,6 +140,7 @@ class Mentioned:
             if told:  # it tells what a call or a result has; what is the value of what, it may not
                 speaker: Speaker = "call" if told["called"] else "result"
                 self._add(speaker, (Mention(one.name) for one in named if one.telling))
+                self._came_out(Deed.of(row.lstrip(" -*")))
             else:
                 self._add("agent", named)
         for quote in parts.quotes:
@@ -159,6 +162,23 @@ class Mentioned:
         self._add("call", (one for one in found if one.telling and not one.subject))
         for name, value in deed.arguments:
             self.add("call", f"{name}{OF}{value}" if name else value)
+        self._came_out(deed)
+
+    def _came_out(self, deed: Deed) -> None:
+        """Take in the values in a deed's outcome: only their order counts.
+
+        And only where the call is about nothing that they may be values of: see ``scope`` of `add`.
+        """
+        # A line has the only argument without its name, if that says what the call is about.
+        about = operand({name or "target": value for name, value in deed.arguments})
+        if about or CUT in deed.call:
+            return
+        found = list(mentions(deed.detail, said=False, known=self._known))
+        for one in found[:-1] if deed.detail.endswith(CUT) else found:
+            if one.subject in self.series:
+                self.series.add(one.subject, one.name, past=one.past)
+            elif one.subject:  # nobody said yet that it matters
+                self._outcomes.setdefault(one.subject, []).append(one.name)
 
     def add(self, speaker: Speaker, text: str, *, scope: str = "") -> None:
         """Take in one text.
@@ -207,6 +227,9 @@ class Mentioned:
                     self._said.add(mention.subject)
                 entry.mention = mention
                 self._here.add(mention.subject)
+                if mention.subject not in self.series:
+                    for name in self._outcomes.pop(mention.subject, ()):
+                        self.series.add(mention.subject, name)
                 self.series.add(mention.subject, mention.name, past=mention.past)
 
     def ranked(self) -> list[Entry]:
