@@ -75,7 +75,7 @@ def what_is_pruned_is_not_archived(patch: pytest.MonkeyPatch) -> None:
 
 def the_settings_change_a_frozen_rendering(patch: pytest.MonkeyPatch) -> None:
     def filled(record: Any, defaults: Any = None) -> Any:
-        return {**(defaults or {}), **record.get("render", {})}
+        return {**record.get("render", {}), **(defaults or {})}
 
     patch.setattr(view, "render_of", filled)
 
@@ -90,7 +90,8 @@ def extracts_miss_what_is_newest(patch: pytest.MonkeyPatch) -> None:
 
 FAULTS: dict[Patch, set[str]] = {
     anchors_are_not_checked: {"COVERED"},
-    one_message_too_many_is_covered: {"COVERED", "STAYS"},
+    # The last message is not covered: one more moves the boundary, and the view is another one.
+    one_message_too_many_is_covered: {"COVERED", "STAYS", "PREFIX"},
     pins_are_lost: {"STAYS"},
     the_task_is_folded: {"STAYS"},
     answers_to_other_questions_are_applied: {"PRESENT"},

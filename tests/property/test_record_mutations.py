@@ -242,6 +242,12 @@ def test_any_place_may_hold_anything(kind: str) -> None:
 # ---- several places
 
 
+def test_what_is_no_mapping_lacks_no_field() -> None:
+    assert ("clearing", "last_index") in all_places({"clearing": {}})
+    assert all_places({"segments": [], "clearing": 0}).count(("clearing",)) == 1
+    assert ("clearing", "last_index") not in all_places({"segments": [], "clearing": 0})
+
+
 @given(st.data(), st.sampled_from([*KINDS]), st.sampled_from(VALUES))
 def test_any_places_may_hold_anything(data: st.DataObject, kind: str, values: Any) -> None:
     thread = real(kind)

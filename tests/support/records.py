@@ -214,9 +214,7 @@ class Mutation:
     def of(self, record: Any) -> Any:
         """The record so changed; a copy."""
         found = deepcopy(record)
-        place = found
-        for step in self.path[:-1]:
-            place = place[step]
+        place = _held(found, self.path[:-1])
         if self.value is not REMOVED:
             place[self.path[-1]] = deepcopy(self.value)
         elif isinstance(place, dict):
@@ -238,6 +236,13 @@ def places(value: Any, path: Path = ()) -> Iterator[Path]:
             yield from places(value[index], (*path, index))
 
 
+def _held(value: Any, path: Path) -> Any:
+    """What stands at a place."""
+    for step in path:
+        value = value[step]
+    return value
+
+
 def fields_of(kind: type) -> list[str]:
     """The names of a TypedDict's fields."""
     return list(kind.__annotations__)
@@ -255,7 +260,7 @@ LEVELS: tuple[tuple[Path, type], ...] = (
 def all_places(record: Any) -> list[Path]:
     """The places of a record, and the fields that it lacks at every level that it has."""
     found = list(places(record))
-    there = {(), *found}
+    there = {path for path in ((), *found) if isinstance(_held(record, path), dict)}
     lacking = [(*path, name) for path, kind in LEVELS if path in there for name in fields_of(kind)]
     return list(dict.fromkeys([*found, *lacking]))
 

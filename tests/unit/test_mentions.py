@@ -236,9 +236,12 @@ def test_a_line_takes_time_with_its_length_alone(unit: str) -> None:
         list(mentions(unit * times, said=True))
         return time.process_time() - started
 
-    seconds(10)
+    def best(times: int) -> float:
+        """Of several, since others work on the machine, too."""
+        return min(seconds(times) for _ in range(5))
+
     # Eight times the length: 64 times, if it grew with its square.
-    assert seconds(8_000) < 40 * max(seconds(1_000), 0.002)
+    assert best(8_000) < 40 * max(best(1_000), 0.002)
 
 
 @pytest.mark.parametrize(
