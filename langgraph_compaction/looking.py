@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from langgraph_compaction.engine.visit import Visit
 from langgraph_compaction.plan.boundaries import safe_cuts
+from langgraph_compaction.plan.costs import sums
 from langgraph_compaction.plan.counting import TokenCounter
 from langgraph_compaction.plan.decision import Action, Decision, Need
-from langgraph_compaction.plan.triggers import Kind, measured_value, threshold
+from langgraph_compaction.plan.triggers import Condition, Kind, Usage, measured_value, needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +63,18 @@ class TriggerCheck:
     """One condition of the trigger.
 
     Attributes:
-        kind: what is measured: "fraction" and "tokens" (both in tokens), "messages" or "steps".
+        kind: what is measured: "fraction" and "tokens" (both in tokens), "messages", "steps" or
+            "cost" (the tokens that a fold would take).
         measured: its present value, in that unit.
-        threshold: the value from which it counts as reached, in that unit.
+        threshold: the value from which it counts as reached, in that unit; of "cost" the foldable
+            tokens from which a fold pays.
+        sums: of "cost" the arithmetic behind the threshold, in words; else None.
     """
 
     kind: Kind
     measured: int
     threshold: float
+    sums: str | None = None
 
     @property
     def reached(self) -> bool:
@@ -162,11 +167,7 @@ def explained(visit: Visit, decision: Decision, counter: TokenCounter) -> Explan
         reason=decision.reason,
         measurement=measured(decision, counter),
         trigger=tuple(
-            tuple(
-                TriggerCheck(one.kind, measured_value(usage, one), threshold(one, policy.window))
-                for one in clause
-            )
-            for clause in policy.clauses
+            tuple(_check(one, usage, policy.window) for one in clause) for clause in policy.clauses
         ),
         cuts=tuple(map(anchor.position_of, safe_cuts(visit.messages, decision.layout, policy))),
         span=None if span is None else (start, anchor.position_of(span.stop) - 1),
@@ -177,6 +178,16 @@ def explained(visit: Visit, decision: Decision, counter: TokenCounter) -> Explan
         target=policy.target,
         cooling=None if decision.cooling is None else decision.cooling.reason,
         problems=tuple(visit.problems),
+    )
+
+
+def _check(condition: Condition, usage: Usage, window: int | None) -> TriggerCheck:
+    prices, growth = condition.prices, usage.growth
+    return TriggerCheck(
+        condition.kind,
+        measured_value(usage, condition),
+        needed(usage, condition, window),
+        None if prices is None or growth is None else sums(prices, growth),
     )
 
 
@@ -220,6 +231,7 @@ def _lines(told: Explanation) -> Iterator[str]:
     else:
         any_of = ", any of" if len(told.trigger) > 1 else ""
         yield f"Trigger{any_of}: {'; '.join(map(_clause, told.trigger))}"
+        yield from (f"Cost: {one.sums}." for each in told.trigger for one in each if one.sums)
     target = "" if told.target is None else f" (target: {told.target})"
     if told.cleared is not None:
         first, last = told.cleared

@@ -29,6 +29,10 @@ KEEP_TOKENS = 40_000
 """Tokens of recent messages that "auto" keeps at most (stagewise's limit)."""
 KEEP_SHARE = 0.25
 """Share of the trigger that "auto" keeps: 0.2 of the window at the default trigger."""
+COST_KEEP_TOKENS = 8_000
+COST_KEEP_SHARE = 0.1
+"""With a trigger by costs "auto" keeps the smaller of the two (of the window): each token that
+stays is paid for at every call, and written to the cache anew at every fold."""
 MIN_KEEP = 6
 """Messages that stay by default where keep is given in tokens."""
 TARGET_SHARE = 0.6
@@ -237,6 +241,8 @@ def _keep(
     steps = count_threshold(clauses, "steps")
     if settings.keep == "auto":
         tokens = KEEP_TOKENS if soft is None else min(KEEP_TOKENS, int(soft * KEEP_SHARE))
+        if any(one.prices is not None for clause in clauses for one in clause):
+            tokens = min(tokens, COST_KEEP_TOKENS, int((window or KEEP_TOKENS) * COST_KEEP_SHARE))
         # A step is about two messages: an AI message and its result.
         counts = [n // 4 for n in (least, 2 * steps if steps else None) if n]
         return tokens, min(counts) if counts else None, False

@@ -31,12 +31,13 @@ class CompactionSettings:
             digest that is there stays in the view.
         trigger: when to fold: a pair such as ``("fraction", 0.8)``, a dict (all of), a list (any
             of) or None (off). Kinds: "fraction" (of the window), "tokens" (of the view), "messages"
-            (in the view), "steps" (AI messages since the last fold).
+            (in the view), "steps" (AI messages since the last fold), "cost" (a fold pays, by the
+            prices of tokens: a dict, or the name of a model whose prices are listed).
         keep: what stays word for word, from the end: a pair such as ``("tokens", 20_000)``, or a
             list of which the smallest counts. Kinds: "fraction", "tokens", "messages". "auto": the
-            smaller of a quarter of the trigger and 40,000 tokens; where the trigger counts messages
-            (or steps, of two messages each), a quarter of them. ``("messages", 0)``: everything is
-            folded that is neither kept nor open.
+            smaller of a quarter of the trigger and 40,000 tokens, of 8,000 where the trigger weighs
+            costs; where it counts messages (or steps, of two messages each), a quarter of them.
+            ``("messages", 0)``: everything is folded that is neither kept nor open.
         min_keep: messages that stay even if they exceed ``keep``, as long as the hard limit allows.
             "auto": 6, or 0 where ``keep`` counts messages.
         target: tokens that a fold has to bring the view down to; less than ``keep`` stays if need

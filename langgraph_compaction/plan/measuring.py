@@ -12,6 +12,7 @@ from langgraph_compaction.plan.boundaries import SEGMENT_FRAME, Span, SpanEnd, c
 from langgraph_compaction.plan.calibration import Calibration, calibration
 from langgraph_compaction.plan.clearing import ClearingPlan, plan_clearing
 from langgraph_compaction.plan.cooling import Cooling, cooling
+from langgraph_compaction.plan.costs import Growth
 from langgraph_compaction.plan.policy import Policy
 from langgraph_compaction.plan.reading import Counter, read_sizes
 from langgraph_compaction.plan.requests import Request
@@ -167,7 +168,10 @@ class Look:
         policy, tokens = self.policy, self.after(freed)
         if policy.hard is not None and tokens > policy.hard:
             return False
-        usage = replace(self.usage, tokens=tokens)
+        growth = self.usage.growth
+        if growth is not None:
+            growth = growth._replace(foldable=growth.foldable - freed)
+        usage = replace(self.usage, tokens=tokens, growth=growth)
         return fired(policy.clauses, usage, policy.window) is None
 
     def spares(self, clearing: ClearingPlan, span: Span) -> bool:
@@ -228,12 +232,52 @@ def look_at(thread: Thread, record: CompactionRecord | None = None) -> Look:
         counted=counted,
         read=read,
         ignored_to=None if start is None else newest_compaction(messages),
-        usage=Usage(tokens=tokens, messages=len(view), steps=steps),
+        usage=Usage(
+            tokens=tokens,
+            messages=len(view),
+            steps=steps,
+            growth=_growth(thread, record, layout, sizes) if policy.weighs_costs else None,
+        ),
         calibration=report,
         thread_steps=thread_steps,
         cooling=cooling(record, messages, steps=thread_steps, tokens=tokens, request=request),
         request=request,
         until=thread.until,
+    )
+
+
+def _growth(
+    thread: Thread, record: CompactionRecord, layout: Layout, sizes: Sequence[int]
+) -> Growth:
+    """What a fold would be about.
+
+    An estimate of the span, not the span: whole groups and pins would make it a few messages more
+    or less, and choosing it at every visit would cost more than that is worth.
+
+    Args:
+        thread: what the visit finds.
+        record: the record that it is viewed under.
+        layout: the parts of the view.
+        sizes: counted tokens of each message of the view.
+    """
+    policy, messages = thread.policy, thread.messages
+    recent = sizes[len(sizes) - len(layout.recent) :]
+    tail = 0
+    for number, size in enumerate(reversed(recent)):
+        over = policy.keep_tokens is not None and tail + size > policy.keep_tokens
+        full = policy.keep_messages is not None and number >= policy.keep_messages
+        if number >= policy.min_keep and (over or full):
+            break
+        tail += size
+    # As they were written: what is cleared since arrived all the same.
+    since = messages[layout.anchor.boundary :]
+    steps = sum(isinstance(message, AIMessage) for message in since)
+    return Growth(
+        per_step=thread.counter.messages(since) / steps if steps else 0.0,
+        foldable=sum(recent) - tail,
+        tail=tail,
+        digest=sum(segment["tokens"] for segment in record.get("segments", [])),
+        rolling=policy.rolling,
     )
 
 

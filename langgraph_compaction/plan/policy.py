@@ -126,6 +126,11 @@ class Policy:
     summary_timeout: float | None
     raises: bool
 
+    @property
+    def weighs_costs(self) -> bool:
+        """Whether the trigger asks what a fold costs."""
+        return any(one.prices is not None for clause in self.clauses for one in clause)
+
     def with_live(self, digest: object) -> Policy:
         """The policy for a view with this digest: live state is shown where there is one."""
         if digest is None or not self.live:

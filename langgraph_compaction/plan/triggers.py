@@ -5,6 +5,7 @@ A trigger is any of several clauses, each all of several conditions:
     ("fraction", 0.8)                              one condition
     {"tokens": 4_000, "messages": 10}              all of these
     [("fraction", 0.8), {"tokens": 4_000, ...}]    any of these
+    ("cost", {"input": 3.0, ...})                  when a fold pays, by these prices
 
 None, 0 and negative values mean off.
 """
@@ -17,19 +18,24 @@ from math import ceil, inf, isnan
 from typing import Any, Literal, NamedTuple
 
 from langgraph_compaction.errors import ConfigurationError
+from langgraph_compaction.plan.costs import Growth, Prices, parse_prices, paying
 
-Kind = Literal["fraction", "tokens", "messages", "steps"]
+Kind = Literal["fraction", "tokens", "messages", "steps", "cost"]
 MOST = 10**12
 """Greatest value that is taken for one that was meant."""
-TRIGGER_KINDS: tuple[Kind, ...] = ("fraction", "tokens", "messages", "steps")
+TRIGGER_KINDS: tuple[Kind, ...] = ("fraction", "tokens", "messages", "steps", "cost")
 KEEP_KINDS: tuple[Kind, ...] = ("fraction", "tokens", "messages")
 
 
 class Condition(NamedTuple):
-    """A measure and the value at which it counts as reached."""
+    """A measure and the value at which it counts as reached.
+
+    Of the kind "cost" the value follows from the prices and from what arrives.
+    """
 
     kind: Kind
     value: float
+    prices: Prices | None = None
 
 
 Clause = tuple[Condition, ...]
@@ -44,11 +50,13 @@ class Usage:
         tokens: tokens of the view, overhead included.
         messages: messages in the view.
         steps: AI messages since the last fold.
+        growth: what a fold is about, None where no trigger asks for it.
     """
 
     tokens: int
     messages: int
     steps: int
+    growth: Growth | None = None
 
 
 def parse_trigger(value: Any, parameter: str = "trigger") -> tuple[Clause, ...]:
@@ -135,6 +143,8 @@ def _condition(kind: Any, amount: Any, kinds: Sequence[Kind], parameter: str) ->
         )
     if amount is None:
         return None
+    if kind == "cost":
+        return Condition("cost", 0.0, parse_prices(amount, parameter))
     if (
         isinstance(amount, bool)
         or not isinstance(amount, int | float)
@@ -186,13 +196,22 @@ def threshold(condition: Condition, window: int | None) -> float:
 def fired(clauses: Sequence[Clause], usage: Usage, window: int | None) -> Clause | None:
     """The first clause all of whose conditions are reached, or None."""
     for clause in clauses:
-        if all(measured_value(usage, c) >= threshold(c, window) for c in clause):
+        if all(measured_value(usage, c) >= needed(usage, c, window) for c in clause):
             return clause
     return None
 
 
+def needed(usage: Usage, condition: Condition, window: int | None) -> float:
+    """The value from which on a condition is reached, in its own unit; fractions in tokens."""
+    if condition.prices is not None and usage.growth is not None:
+        return paying(condition.prices, usage.growth)
+    return threshold(condition, window)
+
+
 def measured_value(usage: Usage, condition: Condition) -> int:
-    """What a condition looks at, in its own unit; fractions in tokens."""
+    """What a condition looks at, in its own unit; fractions and costs in tokens."""
+    if condition.kind == "cost":
+        return usage.growth.foldable if usage.growth is not None else 0
     if condition.kind in {"fraction", "tokens"}:
         return usage.tokens
     return usage.messages if condition.kind == "messages" else usage.steps
