@@ -16,6 +16,7 @@ from langgraph.types import Command
 from typing_extensions import TypedDict, override
 
 from langgraph_compaction.arguments import MiddlewareArguments
+from langgraph_compaction.asked import Asked, asked_with
 from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.handoffs import with_record, without_foreign_record
 from langgraph_compaction.looking import Explanation, Measurement
@@ -25,6 +26,7 @@ from langgraph_compaction.recovery import Recovery
 from langgraph_compaction.rivals import Rivals, in_request
 from langgraph_compaction.run.context import place_of, present_config
 from langgraph_compaction.state import MESSAGES_KEY, Channels, merge_compaction, merge_settings
+from langgraph_compaction.view.among import Among
 from langgraph_compaction.view.live import sent_with
 
 try:
@@ -172,12 +174,13 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
 
         Refused as too long, the call is made once more with a view that was reduced.
         """
+        asked = self._asked(request)
         response, update = self._recovery.call(
-            lambda state: handler(self._viewed(request, state)),
-            self._state_of(request),
+            lambda state: handler(self._viewed(request, state, asked.among)),
+            asked.state,
             present_config(),
         )
-        return self._with_update(request, response, update)
+        return self._with_update(response, update if asked.commits else {})
 
     @override
     async def awrap_model_call(
@@ -186,12 +189,13 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         handler: Callable[[ModelRequest[ContextT]], Awaitable[ModelResponse[ResponseT]]],
     ) -> ModelResponse[ResponseT] | ExtendedModelResponse[ResponseT]:
         """Call the model with the view asynchronously; see `wrap_model_call`."""
+        asked = self._asked(request)
         response, update = await self._recovery.acall(
-            lambda state: handler(self._viewed(request, state)),
-            self._state_of(request),
+            lambda state: handler(self._viewed(request, state, asked.among)),
+            asked.state,
             present_config(),
         )
-        return self._with_update(request, response, update)
+        return self._with_update(response, update if asked.commits else {})
 
     @override
     def wrap_tool_call(
@@ -227,20 +231,18 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         found = self._rivals.in_state(place_of(), *self._channels.read(state))
         self._visits.warn_once(found)
 
-    def _state_of(self, request: ModelRequest[Any]) -> dict[str, Any]:
-        """The agent's state with the messages of the request, not its own.
-
-        Middlewares before this one may have changed them. The record finds its place among them by
-        ids.
-        """
-        self._visits.warn_once(in_request(request.messages, request.state["messages"]))
-        return {**request.state, MESSAGES_KEY: request.messages}
+    def _asked(self, request: ModelRequest[Any]) -> Asked:
+        """The call, whose messages the middlewares before this one may have changed."""
+        asked = asked_with(request.messages, request.state, self._channels)
+        self._visits.warn_once(in_request(asked.messages, request.state["messages"]))
+        self._visits.warn_once(asked.warning)
+        return asked
 
     def _viewed(
-        self, request: ModelRequest[ContextT], state: Mapping[str, Any]
+        self, request: ModelRequest[ContextT], state: Mapping[str, Any], among: Among | None
     ) -> ModelRequest[ContextT]:
         self._visits.warn_of_tools(request.tools)  # middlewares bring some to some calls alone
-        layout, live = self._visits.layout(state, None)
+        layout, live = self._visits.layout(state, None, among)
         if request.system_message is None or not layout.alternates:
             # The agent's prompt stays apart: a middleware behind this one may replace it.
             return request.override(messages=cast("list[Any]", sent_with(layout, live)))
@@ -249,18 +251,10 @@ class CompactionMiddleware(AgentMiddleware[CompactionAgentState, ContextT, Respo
         return request.override(system_message=prompt, messages=view)
 
     def _with_update(
-        self,
-        request: ModelRequest[ContextT],
-        response: ModelResponse[ResponseT],
-        update: dict[str, Any],
+        self, response: ModelResponse[ResponseT], update: dict[str, Any]
     ) -> ModelResponse[ResponseT] | ExtendedModelResponse[ResponseT]:
-        """The answer with the record that its view was reduced by, if that is one of the state's.
-
-        Not where other middlewares have taken messages out or put some in: then its positions are
-        not those of the state.
-        """
-        own = request.state["messages"]
-        if not update or [m.id for m in own] != [m.id for m in request.messages]:
+        """The answer with the record that its view was reduced by, if there is one to commit."""
+        if not update:
             return response
         self._visits.note(update, present_config())
         return ExtendedModelResponse(model_response=response, command=Command(update=update))

@@ -42,6 +42,7 @@ from langgraph_compaction.run.tiers import Tier
 from langgraph_compaction.settings import CompactionSettings
 from langgraph_compaction.state import SETTINGS_KEY, Channels, optional_channel, read_channel
 from langgraph_compaction.view import Layout, lay_out
+from langgraph_compaction.view.among import Among
 from langgraph_compaction.view.clipping import BYTES_PER_TOKEN
 from langgraph_compaction.view.live import framed, live_text, sent_with
 
@@ -278,19 +279,23 @@ class Visits:
 
     # ---- beside it
 
-    def layout(self, state: Any, system: str | SystemMessage | None) -> tuple[Layout, str]:
+    def layout(
+        self, state: Any, system: str | SystemMessage | None, among: Among | None = None
+    ) -> tuple[Layout, str]:
         """The parts of the view, and the live state that goes with it; see `sent_with`.
 
         Args:
             state: the graph's state.
             system: the agent's own system prompt, to stand first; None: it is sent otherwise.
+            among: messages to show in place of the state's; None: the state's.
 
         Raises:
             MissingChannelError, RecordError, RecordVersionError: as `at`.
         """
         visit = self.at(state)
         own = [] if system is None else [system_message(system)]
-        layout = lay_out(visit.messages, visit.record, defaults=visit.policy.render, own=own)
+        render = visit.policy.render
+        layout = lay_out(visit.messages, visit.record, defaults=render, own=own, among=among)
         return layout, visit.live
 
     def warn_once(self, warning: str | None) -> None:

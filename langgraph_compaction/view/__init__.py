@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from langgraph_compaction.record import CompactionRecord, Render, message_key, render_of
 from langgraph_compaction.state import COMPACTION_KEY, MESSAGES_KEY, read_state
+from langgraph_compaction.view.among import Among, placed_among
 from langgraph_compaction.view.anchors import Anchor, locate
 from langgraph_compaction.view.clearing import NOTHING_CLEARED, Cleared, apply_clearing
 from langgraph_compaction.view.clipping import clipped_group
@@ -142,6 +143,7 @@ def lay_out(
     *,
     defaults: Render | None = None,
     own: Sequence[BaseMessage] = (),
+    among: Among | None = None,
 ) -> Layout:
     """Divide a transcript into the parts of its view. O(view) while the record's hints hold.
 
@@ -150,10 +152,14 @@ def lay_out(
         record: the record in the state.
         defaults: how it is rendered where the record does not say it yet, see `render_of`.
         own: system messages of the agent itself, before those of the transcript.
+        among: the messages to show in place of the transcript's, and which of it they are; None:
+            the transcript's.
     """
     render = render_of(record, defaults)
-    anchor = locate(messages, record)
-    made_before = anchor.made_after - anchor.boundary
+    anchor, clearing = locate(messages, record), record.get("clearing")
+    if among is not None:
+        anchor, clearing = placed_among(among, anchor, clearing)
+        messages = among.messages
     newest_kept = -1
     leading = list(own)
     task: list[BaseMessage] = []
@@ -171,16 +177,12 @@ def lay_out(
             newest_kept = place
     cleared = apply_clearing(
         messages,
-        record.get("clearing"),
+        clearing,
         start=anchor.boundary,
         position=anchor.position,
         render=render,
     )
-    recent = list(messages[anchor.boundary :])
-    for index, message in cleared.messages.items():
-        recent[index - anchor.boundary] = message
-    for index in range(min(made_before, len(recent))):
-        recent[index] = detached(recent[index])
+    recent = _recent(messages, anchor, cleared)
     if anchor.digest and anchor.boundary == 0 and record.get("boundary_hint") != 0:
         # All before it is lost or unknown: what there is of a system prompt goes in front.
         while recent and isinstance(recent[0], SystemMessage):
@@ -200,6 +202,16 @@ def lay_out(
         cleared=cleared,
         clipped=sum(part.clipped for part in parts),
     )
+
+
+def _recent(messages: Sequence[BaseMessage], anchor: Anchor, cleared: Cleared) -> list[BaseMessage]:
+    """What is not covered, cleared, and cut off from the earlier views it was made under."""
+    recent = list(messages[anchor.boundary :])
+    for index, message in cleared.messages.items():
+        recent[index - anchor.boundary] = message
+    for index in range(min(anchor.made_after - anchor.boundary, len(recent))):
+        recent[index] = detached(recent[index])
+    return recent
 
 
 def _separate(kept: list[BaseMessage], following: BaseMessage) -> None:

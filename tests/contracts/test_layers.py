@@ -40,7 +40,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("run",),
     ("looking", "live", "given"),
     ("visiting", "arguments"),
-    ("node", "recovery", "recall", "ondemand", "handoffs", "rivals"),
+    ("node", "recovery", "recall", "ondemand", "handoffs", "rivals", "asked"),
     ("middleware", "overflow"),
     ("__init__",),
 )
