@@ -137,14 +137,8 @@ def _anchor_among(among: Among, anchor: Anchor) -> Anchor:
         if place is not None and place < anchor.boundary:
             boundary = index + 1
     following = _first(places, boundary, 0)
-    position = anchor.position
-    if following is not None:
-        # Others' messages before it stay visible on either side; on this one they move no others.
-        position += (places[following] or 0) - anchor.boundary
-        if anchor.digest:
-            boundary = following
-        else:
-            position -= following
+    if anchor.digest and following is not None:
+        boundary = following  # others' messages before it are shown with what stays visible
     changes = [_first(places, boundary, i) for i in (anchor.folded_after, anchor.made_after)]
     folded_after, made_after = (len(places) if i is None else i for i in changes)
     stayed = {
@@ -153,7 +147,7 @@ def _anchor_among(among: Among, anchor: Anchor) -> Anchor:
         if place is not None and place in anchor.stayed
     }
     kept = tuple(index for index in range(boundary) if places[index] not in hidden)
-    return Anchor(boundary, kept, position, anchor.digest, folded_after, made_after, stayed)
+    return Anchor(boundary, kept, anchor.position, anchor.digest, folded_after, made_after, stayed)
 
 
 def _clearing_among(among: Among, clearing: Clearing, anchor: Anchor, there: Anchor) -> Clearing:
