@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from langgraph_compaction import model_view
 from langgraph_compaction.asked import asked_with
+from langgraph_compaction.state import Channels
 from langgraph_compaction.view import lay_out
 from langgraph_compaction.view.anchors import locate
 from tests.support.folding import State, node, state_of
@@ -57,7 +58,7 @@ STATES = {
 
 def view_of(messages: list[Any], state: State) -> list[BaseMessage]:
     """What the model is called with where the middlewares before left these messages."""
-    asked = asked_with(messages, state, messages_key="messages", compaction_key="compaction")
+    asked = asked_with(messages, state, Channels())
     layout = lay_out(asked.state["messages"], asked.state["compaction"], among=asked.among)
     return layout.view()
 
@@ -198,13 +199,13 @@ def test_a_call_that_has_nothing_of_what_is_covered_has_the_digest() -> None:
 
 def test_where_nothing_is_found_all_is_shown_and_told() -> None:
     call: list[Any] = [HumanMessage("A summary of theirs."), HumanMessage("Go on.")]
-    asked = asked_with(call, FOLDED, messages_key="messages", compaction_key="compaction")
+    asked = asked_with(call, FOLDED, Channels())
     assert view_of(call, FOLDED) == call
     assert asked.warning is not None
     assert "keep the ids" in asked.warning
     assert not asked.commits
     fresh = STATES["neither"]
-    quiet = asked_with(call, fresh, messages_key="messages", compaction_key="compaction")
+    quiet = asked_with(call, fresh, Channels())
     assert quiet.warning is None
 
 
@@ -212,8 +213,7 @@ def test_a_call_commits_as_long_as_the_states_messages_are_all_there() -> None:
     thread = FOLDED["messages"]
 
     def commits(call: list[BaseMessage]) -> bool:
-        keys = {"messages_key": "messages", "compaction_key": "compaction"}
-        return asked_with(call, FOLDED, **keys).commits
+        return asked_with(call, FOLDED, Channels()).commits
 
     note = HumanMessage(NOTE)
     assert commits(thread)
