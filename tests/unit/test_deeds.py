@@ -371,6 +371,12 @@ class TestHandedOn:
         )
         assert text.endswith(f"{MENTIONS}timeout: 4002 s")
 
+    def test_an_invented_outcome_is_no_newer_value(self) -> None:
+        line = "update_limits(mode=fast) → ok: timeout: 9 s"
+        old = Parts(f"The timeout is 4002 s.\n- {line}", unsourced=["9 s"])
+        text = facts(old=[old]).completed("The timeout is 4002 s.")
+        assert text == "The timeout is 4002 s."
+
     @pytest.mark.parametrize(
         "line",
         [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -140,7 +140,8 @@ class Mentioned:
             if told:  # it tells what a call or a result has; what is the value of what, it may not
                 speaker: Speaker = "call" if told["called"] else "result"
                 self._add(speaker, (Mention(one.name) for one in named if one.telling))
-                self._came_out(Deed.of(row.lstrip(" -*")))
+                if told["called"]:
+                    self._came_out(Deed.of(row.lstrip(" -*")), invented)
             else:
                 self._add("agent", named)
         for quote in parts.quotes:
@@ -164,10 +165,14 @@ class Mentioned:
             self.add("call", f"{name}{OF}{value}" if name else value)
         self._came_out(deed)
 
-    def _came_out(self, deed: Deed) -> None:
+    def _came_out(self, deed: Deed, invented: Collection[str] = ()) -> None:
         """Take in the values in a deed's outcome: only their order counts.
 
         And only where the call is about nothing that they may be values of: see ``scope`` of `add`.
+
+        Args:
+            deed: as a segment tells of it.
+            invented: names that do not count.
         """
         # A line has the only argument without its name, if that says what the call is about.
         about = operand({name or "target": value for name, value in deed.arguments})
@@ -175,6 +180,8 @@ class Mentioned:
             return
         found = list(mentions(deed.detail, said=False, known=self._known))
         for one in found[:-1] if deed.detail.endswith(CUT) else found:
+            if one.name in invented:
+                continue
             if one.subject in self.series:
                 self.series.add(one.subject, one.name, past=one.past)
             elif one.subject:  # nobody said yet that it matters
