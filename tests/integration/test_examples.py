@@ -30,7 +30,7 @@ DIGEST = (
 )
 NOBODY = "127.0.0.1:9"
 """An address where nobody answers."""
-SECONDS = 60
+SECONDS = 180
 """That the server of LangGraph may take to start, or to answer, on a busy machine."""
 
 
@@ -42,7 +42,7 @@ def run(name: str, *options: str, folder: Path) -> subprocess.CompletedProcess[s
         env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 
@@ -138,7 +138,7 @@ def test_without_its_database_or_package_an_example_says_what_it_takes(tmp_path:
     done = subprocess.run(
         [sys.executable, "-c", f"{hidden}; runpy.run_path({path!r}, run_name='__main__')"],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)},
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 1
     assert 'pip install "langgraph-checkpoint-postgres"' in done.stderr
@@ -161,7 +161,7 @@ def test_the_agent_says_what_it_understands() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=EXAMPLES, env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)},
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert f'Ask me to "{asked}" [{{' in done.stdout, done.stderr
     assert f"```text\n{asked}\n```" in (EXAMPLES / "README.md").read_text("utf-8")

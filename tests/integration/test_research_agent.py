@@ -35,7 +35,7 @@ def run(folder: Path, *options: str, **environment: str) -> subprocess.Completed
         env={**os.environ, "COLUMNS": "80", "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 
