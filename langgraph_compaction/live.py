@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
-from langgraph_compaction.errors import ConfigurationError
+from langgraph_compaction.errors import ConfigurationError, shortened
 from langgraph_compaction.state import optional_channel
 from langgraph_compaction.view.json import safe_json
 
@@ -54,7 +54,10 @@ class LiveChannels:
         try:
             text = self._function(state)
         except Exception as error:  # noqa: BLE001  # see above
-            return "", f"live_state: the function raised {error!r}; the view is without it."
+            return (
+                "",
+                f"live_state: the function raised {shortened(error)}; the view is without it.",
+            )
         if text is None or isinstance(text, str):
             return (text or "").strip(), None
         kind = type(text).__name__
@@ -68,8 +71,15 @@ def _are_names(keys: Any) -> TypeGuard[Sequence[str]]:
 def _told(state: Any, keys: Sequence[str]) -> Iterator[str]:
     for key in keys:
         value = optional_channel(state, key)
-        if value:
+        if not _is_empty(value):
             yield f"{key}:{_value(value)}"
+
+
+def _is_empty(value: Any) -> bool:
+    try:
+        return not value
+    except Exception:  # noqa: BLE001  # an array has no truth, and is not empty for that
+        return False
 
 
 def _value(value: Any) -> str:

@@ -25,7 +25,7 @@ from langgraph_compaction.engine.effects import BackgroundFold, DropFold, Effect
 from langgraph_compaction.engine.folding import folded
 from langgraph_compaction.engine.tally import Tally
 from langgraph_compaction.engine.visit import Visit
-from langgraph_compaction.errors import RedactionError
+from langgraph_compaction.errors import RedactionError, shortened
 from langgraph_compaction.plan.decision import decide_refused
 from langgraph_compaction.record import CompactionRecord
 
@@ -84,7 +84,7 @@ def finished(
     except Exception as error:
         if error is not answers.raised:
             raise
-        why = f"it ended with {error!r}"
+        why = f"it ended with {shortened(error)}"
     else:
         yield MarkTold(fold)
         return found

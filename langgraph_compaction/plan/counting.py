@@ -15,7 +15,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from langgraph_compaction.errors import ConfigurationError
+from langgraph_compaction.errors import ConfigurationError, shortened
 from langgraph_compaction.plan import estimate
 from langgraph_compaction.plan.contents import AI_TYPES, message_parts
 from langgraph_compaction.plan.vocabulary import Vocabulary, encoding_name
@@ -209,7 +209,7 @@ def _checked(count: Callable[[list[BaseMessage]], Any]) -> Callable[[BaseMessage
             answer = count([message])
         except Exception as error:
             raise ConfigurationError(
-                f"token_counter: {count!r} failed on one message ({type(error).__name__}: {error})."
+                f"token_counter: {count!r} failed on one message ({shortened(error)})."
                 " It must take a list of messages and return their tokens, a number from 0 up."
             ) from error
         if not (isinstance(answer, int | float) and 0 <= answer < inf):

@@ -202,12 +202,17 @@ def size_of(size: int) -> str:
     return f"{size:,} bytes" if size < 10_000 else f"{size // 1024:,} KB"
 
 
+def _is_blank(content: Any) -> bool:
+    return isinstance(content, str) and not content.strip()
+
+
 def joined(contents: Iterable[Any]) -> Any:
     """The contents of several messages as one: texts with a blank line between them.
 
-    A list of blocks where one of them is a list. What says nothing is left out.
+    A list of blocks where one of them is a list. What says nothing is left out, and None, which
+    some integrations write.
     """
-    found = [content for content in contents if not isinstance(content, str) or content.strip()]
+    found = [content for content in contents if content is not None and not _is_blank(content)]
     if all(isinstance(content, str) for content in found):
         return "\n\n".join(found)
     blocks: list[Any] = []

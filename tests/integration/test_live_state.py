@@ -21,7 +21,7 @@ from langgraph_compaction import CompactionState, ConfigurationError, model_view
 from langgraph_compaction.middleware import CompactionMiddleware
 from tests.faults.threads import Talk, agent, history, human, result
 from tests.support.doubles import ScriptedModel
-from tests.support.folding import DIGEST, node
+from tests.support.folding import DIGEST, chat, node, state_of
 from tests.support.logs import warnings_in
 from tests.support.validity import violations
 
@@ -161,6 +161,57 @@ def test_a_function_that_fails_ends_no_run_and_is_told(function: Any, told: str)
     state = folded(compact)
     assert compact.view(state) == model_view(state)
     assert any(told in one for one in compact.explain(state).problems)
+
+
+class Odd:
+    """A value like an array or a table: it has no truth, and may not even say what it is."""
+
+    def __init__(self, *, mute: bool = False) -> None:
+        self.mute = mute
+
+    def __bool__(self) -> bool:
+        raise ValueError("The truth value of an array with more than one element is ambiguous.")
+
+    def __str__(self) -> str:
+        if self.mute:
+            raise RuntimeError("mute")
+        return "[1 2]"
+
+
+class MuteError(Exception):
+    """An error that cannot say what it is."""
+
+    def __repr__(self) -> str:
+        raise ValueError("mute")
+
+    __str__ = __repr__
+
+
+def mute(state: Any) -> str:
+    """A function of an application, which fails in an odd way."""
+    raise MuteError
+
+
+@pytest.mark.parametrize(
+    ("told", "value", "shown"),
+    [
+        ("todos", Odd(), 'todos: "[1 2]"'),
+        ("todos", [Odd()], '- "[1 2]"'),
+        ("todos", {"table": Odd()}, "[1 2]"),
+        ("todos", Odd(mute=True), 'todos: "[Odd]"'),
+        (mute, None, None),
+    ],
+)
+def test_values_and_errors_of_any_class_end_no_visit(told: Any, value: Any, shown: Any) -> None:
+    events: list[dict[str, Any]] = []
+    compact = node(live_state=told, hook=events.append)
+    state = state_of(chat(30)) | {"todos": value}
+    state |= compact.invoke(state)
+    text = "\n".join(message.text for message in compact.view(state))
+    assert state["compaction"]["segments"]
+    assert (shown or "") in text
+    failed = [event for event in events if "the function raised a MuteError" in str(event)]
+    assert bool(failed) is (shown is None)
 
 
 @pytest.mark.parametrize("nothing", ["", None, "  \n"])

@@ -18,6 +18,7 @@ from langchain_core.messages import (
 
 from langgraph_compaction import CompactionNode, ConfigurationError, model_view, pin
 from langgraph_compaction.view.roles import NO_COMMENT, OPENING, alternating
+from tests.support import folding
 from tests.support.histories import histories, random_history
 from tests.support.replay import good_summary
 from tests.support.templates import turn_fault
@@ -277,3 +278,20 @@ def test_broken_histories_take_turns_over_their_folds(block: int) -> None:
             assert fault is None, f"seed {seed}: {fault}"
         folds += len(state["compaction"].get("segments", []))
     assert folds > 100
+
+
+@pytest.mark.parametrize("settings", [{"digest_role": "system"}, {"roles": "alternating"}])
+@pytest.mark.parametrize("content", [None, "", []])
+def test_a_system_message_without_content_is_left_out_of_the_system_text(
+    settings: dict[str, Any], content: Any
+) -> None:
+    """Some integrations write None."""
+    empty, prompt = SystemMessage("x", id="e"), SystemMessage("Be brief.", id="s")
+    empty.content = content
+    compact = folding.node(**settings)
+    state = folding.state_of([empty, prompt, *folding.chat(20)])
+    state |= compact.invoke(state)
+    assert state["compaction"]["segments"]
+    system = [m for m in compact.view(state) if isinstance(m, SystemMessage)]
+    assert len(system) == 1
+    assert system[0].text.startswith("Be brief.")
