@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -16,15 +16,19 @@ from langgraph_compaction.errors import ConfigurationError, shortened
 from langgraph_compaction.plan.counting import check_counter_name
 from langgraph_compaction.presets import preset_of
 from langgraph_compaction.setting_names import IN_FILES
-from langgraph_compaction.settings import CompactionSettings, divided
+from langgraph_compaction.settings import CompactionSettings, sections_in
 from langgraph_compaction.state import merge_settings
 
 _READERS: dict[str, Callable[[str], Any]] = {
     ".yaml": lambda text: yaml.load(text, _Loader),  # noqa: S506  # a SafeLoader
     ".yml": lambda text: yaml.load(text, _Loader),  # noqa: S506
     ".toml": tomllib.loads,
-    ".json": json.loads,
+    ".json": lambda text: json.loads(text, object_pairs_hook=_once_each),
 }
+MOST_BYTES = 1_000_000
+"""Bytes of a settings file; the largest with all settings and prompts has some thousands."""
+MOST_VALUES = 100_000
+"""Values of a YAML file, those that an alias repeats counted each time."""
 
 
 class FileSettings(dict[str, Any]):
@@ -77,7 +81,7 @@ def load_settings(
         source = f"{source} and overrides"
     with of_file(source):
         # A section may be for any node: whether one is meant is known only there.
-        named = [key for key in values if divided(values, key)[1]]
+        named = sections_in(values)
         general = _expanded({key: values[key] for key in values if key not in named})
         sections = {key: _expanded(values[key]) for key in named}
         for part in (general, *sections.values()):
@@ -118,15 +122,83 @@ def _expanded(values: Mapping[str, Any]) -> dict[str, Any]:
     return merge_settings(preset_of(values["preset"]), rest) if "preset" in values else rest
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML without keys that stand twice: the first of them would be lost without a word."""
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object without keys that stand twice."""
+    for key in _twice(key for key, _ in pairs):
+        raise ValueError(f"{key!r} stands twice in one object")
+    return dict(pairs)
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002  # PyYAML's signature
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        twice = next((key for key in keys if keys.count(key) > 1), None)
-        if twice is not None:
-            raise yaml.YAMLError(f"{twice!r} stands twice, line {node.start_mark.line + 1} on")
-        return super().construct_mapping(node, deep)
+
+def _twice(keys: Iterable[Any]) -> Iterator[Any]:
+    """The keys that stood before, but those that no mapping can have."""
+    seen = set()
+    for key in keys:
+        if isinstance(key, Hashable):
+            if key in seen:
+                yield key
+            seen.add(key)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without keys that stand twice: the first of them would be lost without a word.
+
+    And without aliases that make a small file a large value.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__(stream)
+        self._flat: set[int] = set()
+
+    def get_single_node(self) -> yaml.Node | None:
+        node = super().get_single_node()
+        if node is not None and _values_in(node, {}) > MOST_VALUES:
+            raise yaml.YAMLError(
+                f"it has more than {MOST_VALUES:,} values, those that aliases repeat counted anew"
+            )
+        return node
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Put the values that a mapping takes over by ``<<`` before its own, which win.
+
+        Of several that it takes over the first wins.
+        """
+        if id(node) in self._flat:  # its keys are no longer its own alone
+            return
+        self._flat.add(id(node))
+        line = f"line {node.start_mark.line + 1} on"
+        taken = [value for key, value in node.value if key.tag == _MERGE]
+        own = [pair for pair in node.value if pair[0].tag != _MERGE]
+        for twice in _twice(self.construct_object(key, deep=True) for key, _ in own):
+            raise yaml.YAMLError(f"{twice!r} stands twice, {line}")
+        if len(taken) > 1:
+            raise yaml.YAMLError(f"'<<' stands twice, {line}; write <<: [*one, *other]")
+        several = taken and isinstance(taken[0], yaml.SequenceNode)
+        others = taken[0].value if several else taken
+        for other in others:
+            if not isinstance(other, yaml.MappingNode):
+                raise yaml.YAMLError(f"'<<' takes over what is no mapping, {line}")
+            self.flatten_mapping(other)
+        node.value = [pair for other in reversed(others) for pair in other.value] + own
+        super().flatten_mapping(node)
+
+
+_MERGE = "tag:yaml.org,2002:merge"
+
+
+def _values_in(node: yaml.Node, known: dict[int, int | None]) -> int:
+    """How many values a node has, those of an alias counted each time it is used."""
+    if not isinstance(node, yaml.CollectionNode):
+        return 1
+    if id(node) not in known:
+        known[id(node)] = None
+        pairs = isinstance(node, yaml.MappingNode)
+        inside = [one for pair in node.value for one in pair] if pairs else node.value
+        known[id(node)] = 1 + sum(_values_in(one, known) for one in inside)
+    found = known[id(node)]
+    if found is None:
+        line = node.start_mark.line + 1
+        raise yaml.YAMLError(f"an alias stands for the value that it stands in, line {line} on")
+    return found
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -137,7 +209,12 @@ def _read(path: Path) -> dict[str, Any]:
             "format is known."
         )
     try:
-        text = path.read_text("utf-8")
+        if path.stat().st_size > MOST_BYTES:
+            raise ConfigurationError(
+                f"Settings file {path} has more than {MOST_BYTES:,} bytes, so that it is hardly "
+                "one. Pass the path of a file that holds settings alone."
+            )
+        text = path.read_text("utf-8-sig")
         values = reader(text) if text.strip() else {}
     except RecursionError as error:
         raise ConfigurationError(

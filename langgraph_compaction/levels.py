@@ -24,6 +24,12 @@ MOST_PROBLEMS = 20
 LONGEST_KEY = 20_000
 """Characters of such settings above which they are not remembered."""
 
+MOST_VALUES = 2_000
+"""Values, those inside others included, that settings of a thread or a run may have. A client may
+write them, and each is looked at with every visit."""
+MOST_CHARS = 1_000_000
+"""Characters that their texts may have together."""
+
 Given = tuple[str, Any]
 """Where settings come from, as errors name it, and the settings: a mapping, or anything."""
 
@@ -64,6 +70,8 @@ class Levels:
         levels = [(level, values) for level, values in given if not _idle(values)]
         if not levels:
             return self._base
+        if any(_is_too_large(values) for _, values in levels):
+            return self._resolve(levels)
         try:
             text = json.dumps([(level, _settings_alone(values)) for level, values in levels])
         except Exception:  # noqa: BLE001  # no JSON at all: nothing to remember by
@@ -81,6 +89,12 @@ class Levels:
     def _resolve(self, levels: list[Given]) -> Resolution:
         settings, problems = self._settings, []
         for level, values in levels:
+            if _is_too_large(values):
+                problems.append(
+                    f"{level}: more than {MOST_VALUES:,} values or {MOST_CHARS:,} characters, so "
+                    "that none of them is used."
+                )
+                continue
             if not isinstance(values, dict):
                 problems.append(
                     f"{level}: {shortened(values)} is no dict of "
@@ -179,6 +193,20 @@ def _idle(values: Any) -> bool:
     if isinstance(values, dict):
         return not values or (list(values) == [REQUEST_KEY] and not _malformed(values[REQUEST_KEY]))
     return values is None
+
+
+def _is_too_large(values: Any) -> bool:
+    """Whether settings are more than anybody needs. Looks at so many values at most."""
+    pending, count, chars = [values], 0, 0
+    while pending and count <= MOST_VALUES and chars <= MOST_CHARS:
+        value = pending.pop()
+        if isinstance(value, str):
+            chars += len(value)
+        elif isinstance(value, dict | list | tuple):
+            count += len(value)
+            if count <= MOST_VALUES:  # the values of one that is larger are not even listed
+                pending += [*value, *value.values()] if isinstance(value, dict) else value
+    return count > MOST_VALUES or chars > MOST_CHARS
 
 
 def _malformed(request: Any) -> bool:

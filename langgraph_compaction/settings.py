@@ -12,6 +12,7 @@ from langgraph_compaction.digest.markers import check_markers
 from langgraph_compaction.digest.prompts import parsed_sections
 from langgraph_compaction.errors import ConfigurationError, shortened
 from langgraph_compaction.plan.pins import pin_rule
+from langgraph_compaction.plan.requests import REQUEST_KEY
 from langgraph_compaction.plan.triggers import parse_keep, parse_trigger
 from langgraph_compaction.setting_names import IN_FILES, check_names
 
@@ -268,22 +269,28 @@ _OPTIONAL = {"target", "context_window", "max_result_tokens"}
 def divided(values: Mapping[str, Any], node: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Settings for all nodes, and over them those for one.
 
-    A dict that holds a setting itself is a node's own: no setting has such a value but the
-    mappings by tool and by section, so that a node may have the name of any other.
-
     Args:
         values: settings that several nodes may read.
         node: the name of the one that reads them.
     """
-    sections = {
+    sections = sections_in(values)
+    general = {key: value for key, value in values.items() if key not in sections}
+    return general, dict(sections.get(node, {}))
+
+
+def sections_in(values: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Of settings that several nodes may read those that are for one node, by its name.
+
+    A dict that holds a setting itself is a node's own: no setting has such a value but the
+    mappings by tool and by section, so that a node may have the name of any other.
+    """
+    return {
         key: value
         for key, value in values.items()
-        if key not in _MAPPINGS
+        if key not in (*_MAPPINGS, REQUEST_KEY)  # no node has that name
         and isinstance(value, Mapping)
         and any(name in NAMES or name in IN_FILES for name in value)
     }
-    general = {key: value for key, value in values.items() if key not in sections}
-    return general, dict(sections.get(node, {}))
 
 
 def _check_rules(settings: CompactionSettings) -> None:

@@ -9,6 +9,10 @@ REQUEST_KEY = "request"
 """Under this key of ``compaction_settings``; not a setting itself."""
 
 
+LONGEST_ID = 200
+"""Characters of a request's id: the record keeps it."""
+
+
 class Request(NamedTuple):
     """Compact at the next visit, whatever the trigger says.
 
@@ -30,7 +34,7 @@ def read_request(settings: Any) -> Request | None:
     if not isinstance(found, Mapping):
         return None
     name, instructions = found.get("id"), found.get("instructions")
-    if not isinstance(name, str) or not name:
+    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_ID:
         return None
     said = instructions.strip() if isinstance(instructions, str) else ""
     return Request(name, said or None)

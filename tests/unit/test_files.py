@@ -122,7 +122,7 @@ UNREADABLE: list[tuple[str, str | bytes, str]] = [
     ("a.yaml", "[" * 700, "parsed"),
     ("a.toml", "keep = " + "[" * 1_500, "parsed"),
     ("a.json", "[" * 100_000, "parsed"),
-    ("a.yaml", "trigger: &it [*it]", "trigger"),
+    ("a.yaml", "task: latest\ntrigger: &it [*it]", "line 2"),
 ]
 
 
