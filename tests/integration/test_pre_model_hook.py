@@ -14,7 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.prebuilt import create_react_agent
-from langgraph.prebuilt.chat_agent_executor import AgentState
+from langgraph.prebuilt.chat_agent_executor import AgentState, AgentStateWithStructuredResponse
 from pydantic import BaseModel, Field
 
 from langgraph_compaction import (
@@ -180,6 +180,49 @@ def test_the_view_is_that_after_the_visit(prune: bool) -> None:
 def test_a_channel_that_is_taken_is_refused(key: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"output_messages_key: .* of its own"):
         node(output_messages_key=key)
+
+
+class Report(BaseModel):
+    """What a structured answer says."""
+
+    done: int
+
+
+class Structured(ScriptedModel):
+    """Gives structured answers, and remembers what it was asked for them with."""
+
+    asked: list[list[BaseMessage]] = Field(default_factory=list)
+
+    def with_structured_output(self, schema: Any, **kwargs: Any) -> Any:
+        def answer(messages: list[BaseMessage]) -> Report:
+            self.asked.append(list(messages))
+            return Report(done=1)
+
+        return RunnableLambda(answer)
+
+
+class StructuredState(AgentStateWithStructuredResponse):
+    compaction: Annotated[CompactionRecord, merge_compaction]
+
+
+def test_a_call_for_a_structured_answer_has_all_messages() -> None:
+    """As docs/how-to/pre-model-hook.md warns: LangGraph does not ask the hook for it."""
+    compact = CompactionNode(Summaries(), context_window=WINDOW, output_messages_key=CHANNEL)
+    model = Structured(reply=at_work)
+    agent = create_react_agent(
+        model,
+        [work],
+        pre_model_hook=compact,
+        state_schema=StructuredState,
+        checkpointer=InMemorySaver(),
+        response_format=Report,
+    )
+    for first in (1, 13, 25):
+        values = agent.invoke({"messages": [request(first, first + 11)]}, THREAD)
+    assert values["structured_response"] == Report(done=1)
+    assert shows_digest(model.calls[-1])
+    assert not shows_digest(model.asked[-1])
+    assert len(model.asked[-1]) == len(values["messages"]) > 2 * len(model.calls[-1])
 
 
 def test_the_middleware_needs_none() -> None:
