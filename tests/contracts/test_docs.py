@@ -8,6 +8,7 @@ own, and is skipped where there is none.
 
 import codeop
 import io
+import logging
 import re
 import sys
 from collections.abc import Iterator
@@ -76,6 +77,18 @@ def run(document: Path, module: ModuleType) -> Iterator[tuple[Block, str]]:
             yield block, printed
 
 
+@pytest.fixture
+def own_logging() -> Iterator[None]:
+    """A page may set up the package's logger; the tests after it find it as it was."""
+    logger = logging.getLogger("langgraph_compaction")
+    level, handlers, up = logger.level, list(logger.handlers), logger.propagate
+    yield
+    logger.setLevel(level)
+    logger.handlers[:] = handlers
+    logger.propagate = up
+
+
+@pytest.mark.usefixtures("own_logging")
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name)
 def test_the_code_of_a_document_runs_and_prints_what_it_shows(
     document: Path,

@@ -247,7 +247,7 @@ def test_tools_that_a_provider_searches_stay_deferred(
         assert [one.name for one in tools[:2]] == ["work", "rest"]
         assert tools[1].extras == {"defer_loading": True}
         assert "tool_search" in tools[2]["type"]
-    assert caplog.records == []
+    assert warnings_in(caplog) == []
 
 
 @beside(dynamic_prompt)

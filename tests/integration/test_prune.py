@@ -435,7 +435,10 @@ def nested(levels: int) -> Any:
 @pytest.mark.parametrize("redact", [None, hiding])
 @pytest.mark.parametrize("odd", ["contains itself", "is very deep"])
 def test_an_artifact_that_nothing_can_hold_is_no_obstacle(redact: Any, odd: str) -> None:
-    artifact: dict[str, Any] = {"rows": [1, 2], "odd": nested(3_000)}
+    artifact: dict[str, Any] = {
+        "rows": [1, 2],
+        "odd": nested(20_000),
+    }  # see `test_archive_items.deep`
     if odd == "contains itself":
         artifact["odd"] = [artifact]
     result = ToolMessage("ok", tool_call_id="c", id="r", artifact=artifact)
