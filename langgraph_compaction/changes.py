@@ -51,15 +51,7 @@ def advanced(
     """
     last, last_id = last_covered(record, messages, anchor, stop)
     changed: CompactionRecord = {
-        **covering(
-            record,
-            messages,
-            stop=stop,
-            last=last,
-            last_id=last_id,
-            kept=kept,
-            inserted=anchor.inserted,
-        ),
+        **covering(record, messages, stop=stop, last=last, last_id=last_id, kept=kept),
         "segments": segments,
         "first_id": messages[0].id,
         "render": render,
@@ -83,7 +75,6 @@ def covering(
     last: int,
     last_id: str | None,
     kept: Sequence[int],
-    inserted: int,
 ) -> CompactionRecord:
     """The record with another covered range: everything before index ``stop`` but ``kept``.
 
@@ -94,7 +85,6 @@ def covering(
         last: position in the thread of the last one that is.
         last_id: its id.
         kept: indexes below ``stop`` of messages that stay visible, ascending.
-        inserted: messages below ``stop`` that no position counts, see `Anchor`.
     """
     changed: CompactionRecord = {
         **record,
@@ -106,9 +96,6 @@ def covering(
         "boundary_hint": stop,
     }
     changed.pop("fingerprint", None)
-    changed.pop("inserted", None)
-    if inserted:
-        changed["inserted"] = inserted
     if last_id is None and stop > 0:
         changed["fingerprint"] = fingerprint(messages, stop)
     if not record.get("pruned"):
@@ -182,7 +169,6 @@ def pruned(
         "first_id": left[0].id if left else None,
     }
     changed.pop("landmark_ids", None)
-    changed.pop("inserted", None)
     return changed if archived is None else continued(changed, archived)
 
 

@@ -141,10 +141,7 @@ def restore(
         stop=boundary,
         last=new_end["last_index"],
         last_id=messages[boundary - 1].id if boundary > 0 else None,
-        kept=[
-            i for i in range(boundary) if i in anchor.kept or message_key(messages[i], i) in names
-        ],
-        inserted=max(0, anchor.inserted - (anchor.index_of(new_end["last_index"]) + 1 - boundary)),
+        kept=[i for i in range(boundary) if message_key(messages[i], i) in names],
     )
     return {compaction_key: by_hand(_uncleared(changed), messages)}
 
@@ -179,11 +176,11 @@ def _end_of(
     the place was lost, and a newer segment covers what stands before it once more.
     """
     missing = anchor.position - record.get("boundary_hint", anchor.position)
-    farthest = segment["last_index"] - missing + anchor.inserted - record.get("inserted", 0)
+    farthest = segment["last_index"] - missing
     for index in range(min(farthest, anchor.boundary - 1, len(messages) - 1), -1, -1):
         if messages[index].id is not None and messages[index].id == segment["last_id"]:
             return index + 1
-    return min(len(messages), max(0, anchor.index_of(segment["last_index"]) + 1 - anchor.inserted))
+    return min(len(messages), max(0, anchor.index_of(segment["last_index"]) + 1))
 
 
 def emptied(

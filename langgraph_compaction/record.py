@@ -203,9 +203,6 @@ class CompactionRecord(TypedDict, total=False):
     boundary_hint: int
     """Index into the messages channel of the first message that is not covered, when this record
     was written. A hint that saves a search, never trusted without the id."""
-    inserted: int
-    """Messages of the covered range that others put in behind its first fold, and that positions do
-    not count. Absent: none."""
     first_id: str | None
     """Id of the first message of the channel at that time: while it is there, what stands between
     it and the boundary is what stood there."""

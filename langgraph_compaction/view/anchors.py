@@ -7,7 +7,7 @@ inserted or rewound message harmless. Whatever cannot be proven to be covered is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from langchain_core.messages import BaseMessage
 
@@ -27,7 +27,6 @@ class Anchor:
         folded_after: index of the first message that came after the last fold was made.
         made_after: index of the first message that was made under the present view.
         stayed: positions of the messages below ``boundary`` that a prune left, by index.
-        inserted: messages below ``boundary`` that were put in there, and that no position counts.
     """
 
     boundary: int
@@ -37,7 +36,6 @@ class Anchor:
     folded_after: int = 0
     made_after: int = 0
     stayed: Mapping[int, int] = field(default_factory=dict)
-    inserted: int = 0
 
     @property
     def hidden(self) -> tuple[int, ...]:
@@ -77,14 +75,11 @@ def locate(messages: Sequence[BaseMessage], record: CompactionRecord) -> Anchor:
         if pruned:
             return _lost_after_prune(messages, record, last)
         return Anchor(0, (), last + 1, digest=False)
-    boundary, kept = place.boundary, place.kept
-    inserted = record.get("inserted", 0) + place.inserted
-    before = boundary - inserted - (last + 1 - segments[0]["first_index"])
+    boundary, kept = place
+    before = boundary - (last + 1 - segments[0]["first_index"])
     if before > 0:  # a chain that began anew, or a hand: what stands before it is not covered
-        before += inserted
         kept = (*range(before), *(index for index in kept if index >= before))
-    anchor = _anchor(messages, record, boundary, kept, last + 1, digest=True)
-    return replace(anchor, inserted=inserted) if inserted else anchor
+    return _anchor(messages, record, boundary, kept, last + 1, digest=True)
 
 
 def _anchor(

@@ -7,7 +7,6 @@ to be covered.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
@@ -19,14 +18,10 @@ from langgraph_compaction.view.unreached import covered_end
 
 
 class Place(NamedTuple):
-    """Index of the first message that is not covered, and those before it that are visible.
-
-    ``inserted`` of them were put in since the record was written.
-    """
+    """Index of the first message that is not covered, and those before it that are visible."""
 
     boundary: int
     kept: tuple[int, ...]
-    inserted: int = 0
 
 
 def in_place(messages: Sequence[BaseMessage], record: CompactionRecord) -> bool:
@@ -39,9 +34,6 @@ def place_in_full(messages: Sequence[BaseMessage], record: CompactionRecord) -> 
     boundary = _at_hint(messages, record)
     if boundary is not None:
         return Place(boundary, _kept(messages, record, boundary))
-    moved = _moved_back(messages, record)
-    if moved is not None:
-        return moved
     boundary = _by_id(messages, record)
     if boundary is None:
         boundary = _by_survivors(messages, record)
@@ -158,48 +150,6 @@ def _by_id(messages: Sequence[BaseMessage], record: CompactionRecord) -> int | N
     return _least(after_last, before_next)
 
 
-def _moved_back(messages: Sequence[BaseMessage], record: CompactionRecord) -> Place | None:
-    """The place behind messages that were put in before it; None: it is not proven to be there.
-
-    Both anchors stand side by side as before, only further back, and so do all other messages whose
-    places are known. Between two of these that are further apart than they were something was put
-    in, and which it is nothing tells: all of that stretch is shown. So is one where messages went.
-    """
-    last_id, next_id, hint = record.get("last_summarized_id"), record.get("next_id"), _hint(record)
-    if last_id is None or next_id is None:
-        return None
-    pairs = enumerate(pairwise(messages), 1)
-    ends = (i for i, (one, other) in pairs if (one.id, other.id) == (last_id, next_id))
-    boundary = next(ends, 0)
-    if boundary <= hint:
-        return None
-    places = {message.id: index for index, message in enumerate(messages[:boundary])}
-    known = _known_places(record)
-    there = sorted((known[name], places[name]) for name in known if name in places)
-    shown, before, end = set[int](), -1, -1
-    for was, now in there:
-        if now <= end:
-            return None  # their order is another one
-        if now - end != was - before:
-            shown.update(range(end + 1, now))
-        before, end = was, now
-    kept = {*shown, *_kept(messages, record, boundary)}
-    return Place(boundary, tuple(sorted(kept)), boundary - hint)
-
-
-def _known_places(record: CompactionRecord) -> dict[str, int]:
-    """Where messages of the covered range stood when the record was written, by id."""
-    hint = _hint(record)
-    names: list[tuple[str | None, int]] = list(
-        zip(record.get("kept_ids", ()), record.get("kept_hints", ()), strict=False)
-    )
-    marks, spread = record.get("landmark_ids", ()), landmarks(hint)
-    if len(marks) == len(spread):
-        names += zip(marks, spread, strict=True)
-    names += [(record.get("first_id"), 0), (record.get("last_summarized_id"), hint - 1)]
-    return {name: place for name, place in names if name is not None}
-
-
 def _least(*found: int | None) -> int | None:
     return min((index for index in found if index is not None), default=None)
 
@@ -210,8 +160,7 @@ def _by_survivors(messages: Sequence[BaseMessage], record: CompactionRecord) -> 
     Each no further back than it stood when the record was written. Of a segment's last message the
     position is known, less the messages that were missing before the boundary by then.
     """
-    counted = _hint(record) - record.get("inserted", 0)
-    missing = record.get("last_summarized_index", -1) + 1 - counted
+    missing = record.get("last_summarized_index", -1) + 1 - _hint(record)
     farthest: dict[str | None, int] = {
         segment.get("last_id"): segment.get("last_index", -1) - missing
         for segment in record.get("segments", ())
