@@ -141,10 +141,7 @@ def restore(
         stop=boundary,
         last=new_end["last_index"],
         last_id=messages[boundary - 1].id if boundary > 0 else None,
-        # What is seen now is seen afterwards, whoever put it there.
-        kept=[
-            i for i in range(boundary) if i in anchor.kept or message_key(messages[i], i) in names
-        ],
+        kept=[i for i in range(boundary) if message_key(messages[i], i) in names],
     )
     return {compaction_key: by_hand(_uncleared(changed), messages)}
 

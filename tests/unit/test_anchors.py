@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from langgraph_compaction import restore
 from langgraph_compaction.changes import advanced, pruned, revised
 from langgraph_compaction.corrections import by_hand
 from langgraph_compaction.record import CompactionRecord, DigestSegment
@@ -145,15 +144,6 @@ def test_a_change_by_hand_makes_nothing_of_it_known(now: str) -> None:
     longer = folded(chat("abcdefgh"), 6)
     edited = by_hand(longer, chat(now))
     assert shown(chat(now), edited) == shown(chat(now), longer)
-
-
-@pytest.mark.parametrize("now", ["xcdefghijkl", "xyfghijkl", "xycdghijkl", "cdefghijkl"])
-def test_a_restore_hides_nothing_that_was_seen(now: str) -> None:
-    longer = folded(chat("abcdefghijkl"), 8, record=folded(chat("abcdefghijkl"), 4))
-    state = {"messages": chat(now), "compaction": longer}
-    restored: Any = restore(state)["compaction"]
-    assert set(shown(chat(now), longer)) <= set(shown(chat(now), restored))
-    assert set("ghijkl") <= set(shown(chat(now), restored))
 
 
 def test_an_older_segment_or_a_kept_message_proves_what_stands_before_it() -> None:
