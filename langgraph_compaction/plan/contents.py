@@ -128,12 +128,11 @@ def _add_block(block: Mapping[str, Any], parts: Parts, called: Sequence[Any]) ->
 
 def _add_compaction(block: Mapping[str, Any], parts: Parts) -> None:
     """A provider's compaction item: its text, or by the length of what nobody else can read."""
-    for key in ("content", "encrypted_content"):
-        held = block.get(key)
-        if isinstance(held, str) and key == "content":
-            parts.texts.append(held)
-        elif isinstance(held, str):
-            parts.overhead += len(held) // ENCRYPTED_CHARS
+    text, encrypted = block.get("content"), block.get("encrypted_content")
+    if isinstance(text, str):
+        parts.texts.append(text)
+    if isinstance(encrypted, str):
+        parts.overhead += len(encrypted) // ENCRYPTED_CHARS
 
 
 def _is_counted(block: Mapping[str, Any], called: Sequence[Any]) -> bool:

@@ -25,7 +25,8 @@ from langgraph_compaction.errors import ConfigurationError
 from langgraph_compaction.plan.price_book import PRICE_BOOK
 
 PROMPT_TOKENS = 1_500
-"""Tokens of a summary prompt beside the span and the digest so far: the built-in instructions."""
+"""Tokens that the summary calls of a fold read beside the span and the digest so far: an allowance.
+The built-in instructions have some 400; folds that condense make calls of their own."""
 
 
 class Prices(NamedTuple):

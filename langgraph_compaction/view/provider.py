@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -41,7 +41,7 @@ def is_compaction(block: Any) -> bool:
         return False
     inner = unboxed(block)
     held = (inner.get("content"), inner.get("encrypted_content"))
-    return isinstance(inner, Mapping) and any(isinstance(one, str) and one for one in held)
+    return any(isinstance(one, str) and one for one in held)
 
 
 def compacts(message: BaseMessage) -> bool:

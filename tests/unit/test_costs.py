@@ -1,6 +1,7 @@
 """When a fold pays: prices are checked, and the sum that is least is the one that is taken."""
 
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from langgraph_compaction.plan.costs import Growth, Prices, fold_price, parse_pr
 from langgraph_compaction.plan.price_book import PRICE_BOOK
 from langgraph_compaction.plan.triggers import Usage, fired, parse_trigger
 
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "choose-a-trigger.md"
 CLAUDE = {"input": 3.0, "cache_read": 0.3, "cache_write": 3.75, "output": 15.0}
 
 
@@ -59,6 +61,7 @@ def test_wrong_prices_are_named(value: Any, said: str) -> None:
 
 @pytest.mark.parametrize("name", PRICE_BOOK)
 def test_the_book_has_whole_prices(name: str) -> None:
+    assert name in PAGE.read_text("utf-8")
     found = parse_prices(name, "p")
     assert found.cache_read < found.input <= found.cache_write < found.output
     year, month = PRICE_BOOK[name].seen.split("-")
